@@ -12,11 +12,13 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
     Verdict,
 )
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, NOW, When
 from mita.model.view import JobFilter
+from mita.rules.durable import wait_name
 
 QUEUES = st.sampled_from([["a"], ["a"], ["a", "b"], ["b", "a"], ["b"]])
 LIMITS = st.sampled_from([1, 2, 3, 4, 0])
@@ -25,7 +27,8 @@ KEEPS = st.sampled_from([0, 40, HOUR])
 PRIORITIES = st.sampled_from([5, 5, 0, 9])
 PICKS = st.lists(st.integers(0, 11), min_size=1, max_size=3)
 FIRINGS = st.lists(st.integers(0, 2), max_size=2)
-NAMES = st.sampled_from(["x", "y"])
+NAMES = st.sampled_from(["x", "y", wait_name("x")])
+SIGNALS = st.sampled_from(["x", "x", "y"])
 
 # A moment `at` is a distance from now here; the walk adds its clock.
 WHENS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, When(10), When(30), When(at=-50), When(at=25)])
@@ -125,6 +128,13 @@ BACK: st.SearchStrategy[Verdict] = st.builds(
     note=st.just("why"),
     failure=FAILURES,
 )
+WAITING: st.SearchStrategy[Verdict] = st.builds(
+    Verdict,
+    state=st.just(State.QUEUED),
+    when=st.sampled_from([When(10), When(30), When(HOUR)]),
+    waits=SIGNALS,
+    event=st.just("waiting"),
+)
 REFUSED: st.SearchStrategy[Verdict] = st.builds(
     Verdict,
     state=st.just(State.BLOCKED),
@@ -132,7 +142,7 @@ REFUSED: st.SearchStrategy[Verdict] = st.builds(
     counts=st.just(Counter.BUSY),
     event=st.just("unavailable"),
 )
-VERDICTS: st.SearchStrategy[Verdict] = st.one_of(HAPPY, HAPPY, ENDED, BACK, BACK, REFUSED)
+VERDICTS: st.SearchStrategy[Verdict] = st.one_of(HAPPY, HAPPY, ENDED, BACK, BACK, WAITING, REFUSED)
 THREE_VERDICTS = st.lists(VERDICTS, min_size=3, max_size=3)
 
 CHANGES: st.SearchStrategy[Change] = st.one_of(
@@ -145,6 +155,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(RetryJob, st.sampled_from([NOW, When(20)])),
     st.builds(PrioritiseJob, PRIORITIES),
     st.builds(DeleteJob),
+    st.builds(SignalJob, SIGNALS, st.sampled_from([b"", b"\x00yes"])),
 )
 
 FILTERS: st.SearchStrategy[JobFilter] = st.builds(

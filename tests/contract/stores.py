@@ -23,6 +23,7 @@ from tests.stores.redis import servers as redis_servers
 
 from .faults import IN_MEMORY, IN_SQLITE, Fault
 from .limit_faults import OF_LIMITS
+from .signal_faults import OF_SIGNALS
 
 Handles = Callable[[], Store]  # each call makes another handle on the same data
 
@@ -115,7 +116,7 @@ def postgres(name: str) -> StoreEntry:
 
 
 STORES: dict[str, StoreEntry] = {
-    "memory": StoreEntry(memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS]),
+    "memory": StoreEntry(memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS]),
     "sqlite": StoreEntry(sqlite, tight_sqlite, walks=200, faults=IN_SQLITE),
     "redis": StoreEntry(redis, tight_redis, walks=80),
     "nats": StoreEntry(nats, tight_nats, fake_clock=False),

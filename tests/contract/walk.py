@@ -235,7 +235,9 @@ class Walk(RuleBasedStateMachine):
     @precondition(lambda self: self.jobs)
     @rule(picks=steps.PICKS, change=steps.CHANGES)
     def amend(self, picks: list[int], change: Change) -> None:
-        self.both(lambda store: store.amend(self.named(picks), change))
+        ids = self.named(picks)
+        self.both(lambda store: store.amend(ids, change))
+        self.both(lambda store: store.once_values(ids[0]))
 
     @precondition(lambda self: self.pairs)
     @rule(

@@ -35,6 +35,14 @@ class Rescheduled(Struct, frozen=True, tag=True):
     reason: str = ""
 
 
+class Suspended(Struct, frozen=True, tag=True):
+    """The handler sleeps, or waits for a signal: it runs again from its top at that time, or when
+    the signal comes. `waits` is the name of the signal; None: it sleeps."""
+
+    when: When
+    waits: str | None = None
+
+
 class ResourceUnavailable(Struct, frozen=True, tag=True):
     """The handler raised `Unavailable`: no job with this resource key can run until then."""
 
@@ -93,6 +101,7 @@ Ending: TypeAlias = (
     | Raised
     | TimedOut
     | Rescheduled
+    | Suspended
     | ResourceUnavailable
     | Interrupted
     | Lost

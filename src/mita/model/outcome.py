@@ -39,9 +39,12 @@ class TimelineKind(StrEnum):
     RESCHEDULED = "rescheduled"
     RETRIED = "retried"
     REVIVED = "revived"
+    SIGNALLED = "signalled"
     SKIPPED = "skipped"
+    SLEEPING = "sleeping"
     SUCCEEDED = "succeeded"
     UNAVAILABLE = "unavailable"
+    WAITING = "waiting"
     UNREADABLE = "unreadable"  # counted in a `folded` line in place of a line that cannot be read
 
 
@@ -55,6 +58,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     `event` and `note` are the line in the job's timeline; without an event there is no line (a
     success writes none). `failure` is the error in that line, cut by `rules.failures`.
     `worker` is the worker that the line names; None: the one that has the job.
+    `waits`: the job waits for a signal of this name, until `when`. If the signal has come already,
+    the job is due at once.
     `is_plain_success`: the job succeeded, and there is nothing to write but its result
     (`rules.judge.success`). Stores settle such jobs in bulk."""
 
@@ -71,6 +76,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     note: str = ""
     failure: str = ""
     worker: str | None = None
+    waits: str | None = None
     is_plain_success: bool = False
 
 
@@ -168,7 +174,15 @@ class DeleteJob(Struct, frozen=True, tag=True):
     """Delete a job that has ended, with its timeline, its values of `once` and its unique key."""
 
 
-Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | DeleteJob
+class SignalJob(Struct, frozen=True, tag=True):
+    """Give the job a signal: a value (packed) under a name. A job that waits for it is due at once.
+    Otherwise the value is kept until the handler asks for it. A name is signalled once."""
+
+    name: str
+    value: bytes
+
+
+Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | DeleteJob | SignalJob
 
 
 class Answer(StrEnum):
@@ -177,7 +191,7 @@ class Answer(StrEnum):
     DONE = "done"
     ASKED = "asked"  # the job is running: it takes effect when the run ends
     TOO_LATE = "too late"  # the job's state does not allow it (any more)
-    TAKEN = "taken"  # reviving it would make two jobs with one unique key
+    TAKEN = "taken"  # reviving it would make two jobs with one unique key; or signalled before
     UNREADABLE = "unreadable"  # its record cannot be read, so it cannot run again
     UNKNOWN = "unknown"  # no such job
 

@@ -116,7 +116,11 @@ class Jobs(Protocol):
         jobs whose key is free, in case a wake-up was lost."""
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        """Change jobs by id. An answer says for each whether its state allowed the change."""
+        """Change jobs by id. An answer says for each whether its state allowed the change.
+
+        A `SignalJob` is stored as a once value (`rules.durable`), unless there is one of its name.
+        A queued job that waits for it is due at once. A settlement whose verdict `waits` for it
+        looks for it in the same atomic operation, so no signal is lost in between."""
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         """Store the progress of runs. False: the token is stale."""
@@ -207,6 +211,10 @@ class Inspector(Protocol):
         """Return the timeline of a job, oldest first; a plain success writes nothing there. It has
         at most `TIMELINE_LINES` entries; the first may be a `folded` one, which counts earlier
         entries by kind (`rules.timeline`)."""
+
+    async def once_values(self, id: str) -> dict[str, bytes]:
+        """Return the values that a job has stored for itself, by name: those of `store_once` and
+        its signals. It is empty if there is no such job."""
 
     async def ahead(self, id: str) -> int | None:
         """How many jobs go before this one: ready jobs of its queue for a ready job, blocked jobs

@@ -18,6 +18,7 @@ from mita.model.ending import (
     ResourceUnavailable,
     Returned,
     Stopped,
+    Suspended,
     TimedOut,
     Unknown,
     Unreadable,
@@ -45,6 +46,7 @@ _Unsuccessful: TypeAlias = (
     Raised
     | TimedOut
     | Rescheduled
+    | Suspended
     | ResourceUnavailable
     | Interrupted
     | Lost
@@ -82,6 +84,8 @@ def judge(
         why = "its run was stopped at its deadline"
         return _past_deadline(claim, replace(verdict, error=None), why, keep)
     if verdict.when is not None and (due := verdict.when.moment(now)) >= end:
+        if verdict.waits is not None:  # its signal may come in time
+            return replace(verdict, when=When(end - now, end))
         why = f"its next run, in {(due - now) / SECOND:g} s, would be behind its deadline"
         return _past_deadline(claim, verdict, why, keep)
     return verdict
@@ -99,6 +103,8 @@ def _after_run(
             return _failure(claim, error, keep, roll)
         case Rescheduled(when, reason):
             return _rescheduled(claim, when, reason or BY_HANDLER, keep, spent)
+        case Suspended(when, waits):
+            return _suspended(when, waits)
         case ResourceUnavailable(when, reason):
             return _unavailable(claim, when, reason or "its resource is not available")
         case Interrupted(started, reason):
@@ -219,6 +225,14 @@ def _rescheduled(claim: Claim, when: When, line: str, keep: Retention, spent: fl
     if delay is not None:
         when, line = When(delay), note(f"{SLOWED}; {line}")
     return _back(when, Counter.RESCHEDULES, TimelineKind.RESCHEDULED, line)
+
+
+def _suspended(when: When, waits: str | None) -> Verdict:
+    """It counts as nothing: neither as an attempt nor as a reschedule."""
+    if waits is None:
+        return _back(when, None, TimelineKind.SLEEPING, "")
+    line = note(f"for the signal {waits!r}")
+    return replace(_back(when, None, TimelineKind.WAITING, line), waits=waits)
 
 
 def _expired(claim: Claim, keep: Retention) -> Verdict:

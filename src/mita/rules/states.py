@@ -4,7 +4,15 @@ from it: stores that write SQL or Lua fill the lists of states in as text when t
 from enum import StrEnum
 
 from mita.model.job import State
-from mita.model.outcome import CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+    SignalJob,
+)
 
 Q, B, R = State.QUEUED, State.BLOCKED, State.RUNNING
 WAITING = frozenset({Q, B})
@@ -58,6 +66,7 @@ AMENDABLE: dict[type[Change], frozenset[State]] = {
     RetryJob: TABLE[Step.REVIVE][0],
     PrioritiseJob: ALIVE,
     DeleteJob: TERMINAL,
+    SignalJob: ALIVE,
 }
 
 

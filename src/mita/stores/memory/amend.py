@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from mita.errors import Rejected
 from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
@@ -11,10 +12,12 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
     TimelineKind,
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
+from mita.rules.durable import signal_name, wait_name
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.record import RESET_ON_RETRY
 
@@ -55,6 +58,8 @@ def _apply(context: MemoryContext, record: MemoryRecord, change: Change) -> Answ
         case PrioritiseJob(priority):
             context.change(record, priority=priority)
             return Answer.DONE
+        case SignalJob():
+            return _signal(context, record, change)
         case DeleteJob():
             unique.delete(context, record.job)
             context.delete(record)
@@ -95,6 +100,23 @@ def _ask_to_cancel(context: MemoryContext, record: MemoryRecord, change: CancelJ
     record.asked_keep = change.keep
     context.change(record, asked=Asked.CANCEL)
     return Answer.ASKED
+
+
+def _signal(context: MemoryContext, record: MemoryRecord, change: SignalJob) -> Answer:
+    name, values = signal_name(change.name), record.once_values
+    if name in values:
+        return Answer.TAKEN
+    room = context.room
+    if room is not None and len(record.job.payload) + len(change.value) > room:
+        raise Rejected(
+            f"a signal of {len(change.value):,} bytes is more than this store has room for "
+            f"({room:,})"
+        )
+    values[name] = change.value
+    context.note(record, TimelineKind.SIGNALLED, change.name)
+    if record.job.state is State.QUEUED and wait_name(change.name) in values:
+        context.change(record, due=min(record.job.due, context.now))
+    return Answer.DONE
 
 
 def _retry(context: MemoryContext, record: MemoryRecord, change: RetryJob) -> Answer:

@@ -29,6 +29,12 @@ def load_once(context: MemoryContext, claim: Claim, name: str, shared: bool) -> 
     return found.value if found is not None and found.until > context.now else None
 
 
+def once_values(context: MemoryContext, id: str) -> dict[str, bytes]:
+    """The values that this job has stored, by name."""
+    record = context.state.records.get(id)
+    return {} if record is None else dict(record.once_values)
+
+
 def store_once(context: MemoryContext, value: OnceValue) -> bytes | None:
     """Store a value if there is none. Returns the value that is stored now; None if the claim is
     not valid any more."""

@@ -7,6 +7,7 @@ from mita.model.job import Job, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Wait
 from mita.rules.asked import kind_after, state_after
+from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named
@@ -85,6 +86,8 @@ def move(
         return
     if job.asked:
         due = record.asked_due
+    elif verdict.waits is not None and signal_name(verdict.waits) in record.once_values:
+        due = context.now
     else:
         due = job.due if verdict.when is None else verdict.when.moment(context.now)
     if state is State.BLOCKED:  # it waits at the key that it puts on hold

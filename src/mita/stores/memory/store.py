@@ -114,6 +114,7 @@ class MemoryStore:
     progress = atomic(once.progress)
     load_once = atomic(once.load_once)
     store_once = atomic(once.store_once)
+    once_values = atomic(once.once_values)
 
     put_repeat = atomic(repeats.put_repeat)
     remove_repeats = atomic(repeats.remove_repeats)

@@ -15,10 +15,12 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
     TimelineKind,
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
+from mita.rules.durable import signal_name, wait_name
 from mita.rules.gates import keys_of
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
@@ -27,6 +29,7 @@ from mita.stores.shared.record import COUNTERS
 from . import unique
 from .codec import NatsJob, slot_of, timeline_with
 from .context import NatsContext
+from .once import check_room
 from .stream.consumers import ensure_consumers
 from .stream.decode import is_unreadable
 from .stream.job_changes import change as change_job
@@ -180,9 +183,26 @@ async def _apply(
             return await _retry(tx, located, record, wanted)
         case PrioritiseJob(priority):
             await change_job(tx, located, priority=priority, record_seq=0)
+        case SignalJob():
+            return await _signal(tx, located, record, wanted)
         case DeleteJob():
             await unique.release(tx, record)
             await change_job(tx, located, gone=True)
+    return Answer.DONE
+
+
+async def _signal(
+    tx: StreamTransaction, located: LocatedJob, record: NatsJob, wanted: SignalJob
+) -> Answer:
+    name, values = signal_name(wanted.name), record.once_values
+    if name in values:
+        return Answer.TAKEN
+    check_room(tx.context, record, name, wanted.value)
+    changes: dict[str, Any] = {"once_values": {**values, name: wanted.value}}
+    changes |= timeline_with(record, tx.now, TimelineKind.SIGNALLED, wanted.name)
+    if record.state is State.QUEUED and wait_name(wanted.name) in values:
+        changes |= {"due": min(record.due, tx.now), "record_seq": 0}
+    await change_job(tx, located, **changes)
     return Answer.DONE
 
 

@@ -25,6 +25,12 @@ async def load_once(context: NatsContext, claim: Claim, name: str, shared: bool)
     return value.value if value is not None and value.until > context.clock.now() else None
 
 
+async def once_values(context: NatsContext, id: str) -> dict[str, bytes]:
+    """Returns the values that this job has stored, by name."""
+    record = (await StreamTransaction(context).job(id)).record
+    return {} if record is None else dict(record.once_values)
+
+
 async def store_once(context: NatsContext, value: OnceValue) -> bytes | None:
     """Store a value unless there is one. Returns the value that is stored now, None if the claim's
     token is stale. Raises Rejected if the value is too large."""
@@ -39,22 +45,22 @@ async def _store(tx: StreamTransaction, value: OnceValue) -> bytes | None:
     if value.keep is not None:
         return await _store_shared(tx, value, value.keep)
     if value.name not in record.once_values:
-        _check_room(tx.context, record, value)
+        check_room(tx.context, record, value.name, value.value)
         await change(tx, located, once_values={**record.once_values, value.name: value.value})
     return record.once_values.get(value.name, value.value)
 
 
-def _check_room(context: NatsContext, record: NatsJob, value: OnceValue) -> None:
+def check_room(context: NatsContext, record: NatsJob, name: str, value: bytes) -> None:
     """The `once` values are part of a job's record, as its arguments are; neither is ever cut."""
     taken = (
         len(record.payload)
         + len(record.headers)
         + sum(len(name) + len(stored) for name, stored in record.once_values.items())
     )
-    if taken + len(value.name) + len(value.value) > context.room:
-        left = max(0, context.room - taken - len(value.name))
+    if taken + len(name) + len(value) > context.room:
+        left = max(0, context.room - taken - len(name))
         raise Rejected(
-            f"job {record.id}: the `once` value {value.name!r} has {len(value.value):,} bytes, and "
+            f"job {record.id}: the `once` value {name!r} has {len(value):,} bytes, and "
             f"beside the job's arguments and other values there is room for {left:,}; store the "
             "value elsewhere and keep only its name, or raise the server's max_payload"
         )

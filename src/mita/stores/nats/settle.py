@@ -18,6 +18,7 @@ from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
+from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import named, settle_apart
@@ -288,6 +289,8 @@ def _changes(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
         return changes
     if asked is not None:
         due = record.asked_due
+    elif verdict.waits is not None and signal_name(verdict.waits) in record.once_values:
+        due = now  # the signal came before the wait
     else:
         due = record.due if verdict.when is None else verdict.when.moment(now)
     if state is State.BLOCKED:  # it waits at the key that it puts on hold

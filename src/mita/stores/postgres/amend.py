@@ -12,17 +12,19 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
 )
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
+from mita.rules.durable import signal_name, wait_name
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import maintenance
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
-from .server.arrays import storable, texts
+from .server.arrays import check_size, storable, texts
 
 
 def amend(context: PostgresContext, ids: Sequence[str], change: Change) -> RoundTrips[list[Answer]]:
@@ -96,7 +98,9 @@ def _amend(
     return answers
 
 
-def _query(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob) -> Query:
+def _query(
+    ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob | SignalJob
+) -> Query:
     match change:
         case RescheduleJob(when, note):
             return query("amend_reschedule", ids=texts(ids), note=storable(note), **_due(when))
@@ -106,6 +110,14 @@ def _query(ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | D
             return query("amend_prioritise", ids=texts(ids), priority=priority)
         case DeleteJob():
             return query("amend_delete", ids=texts(ids))
+        case SignalJob(name, value):
+            check_size(value)
+            names = {
+                "name": storable(name),
+                "signal": storable(signal_name(name)),
+                "wait": storable(wait_name(name)),
+            }
+            return query("amend_signal", ids=texts(ids), value=value, **names)
 
 
 def _retry_query(id: str, change: RetryJob) -> Query:
@@ -130,9 +142,9 @@ def _answer(context: PostgresContext, found: Row | None, change: Change) -> Answ
         if not may_ask(Asked(more) if more else None, Asked.RESCHEDULE):
             return Answer.TOO_LATE
         return Answer.ASKED
-    if isinstance(change, RetryJob) and not more:
+    if isinstance(change, RetryJob | SignalJob) and not more:
         return Answer.TAKEN
-    if state == State.RUNNING and not isinstance(change, PrioritiseJob):
+    if state == State.RUNNING and not isinstance(change, PrioritiseJob | SignalJob):
         if isinstance(change, CancelJob):
             context.topics.add(ASKED)
         return Answer.ASKED

@@ -46,6 +46,12 @@ def load_once(
     return None if not rows or rows[0][0] is None else as_once_value(name, rows[0][0])
 
 
+def once_values(_: PostgresContext, id: str) -> RoundTrips[dict[str, bytes]]:
+    """The values that this job has stored, by name."""
+    [rows] = yield RoundTrip(query("once_values", id=storable(id)), last=True)
+    return {name: as_once_value(name, value) for name, value in rows}
+
+
 def store_once(_: PostgresContext, value: OnceValue) -> RoundTrips[bytes | None]:
     """Store a value unless there is one. Returns the stored value; None when the claim is lost."""
     claim = value.claim

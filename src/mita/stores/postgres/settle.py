@@ -6,6 +6,7 @@ from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
 from mita.rules.asked import kind_after
+from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import WAITING
 
@@ -292,4 +293,7 @@ def _settle(settlements: list[Settlement]) -> Query:
         hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
         first_keys=texts([_first_key(settlement.claim) for settlement in settlements]),
         unstarted=flags([verdict.unstarted for verdict in verdicts]),
+        signals=texts(
+            [None if verdict.waits is None else signal_name(verdict.waits) for verdict in verdicts]
+        ),
     )

@@ -113,6 +113,7 @@ class PostgresStore(UserTransactionVerbs):
     progress = on_short(once.progress)
     load_once = on_short(once.load_once)
     store_once = on_short(once.store_once)
+    once_values = on_short(once.once_values)
     # repeats
     put_repeat = on_short(repeats.put_repeat)
     remove_repeats = on_short(repeats.remove_repeats, repeatable=False)

@@ -11,6 +11,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
 )
 
 from .codec import when_args
@@ -43,3 +44,5 @@ def _args(change: Change) -> tuple[Any, ...]:
             return ("prioritise", priority, "", "")
         case DeleteJob():
             return ("delete", "", "", "")
+        case SignalJob(name, value):
+            return ("signal", value, "", name)

@@ -13,6 +13,7 @@ from mita.model.job import DEFAULT_PRIORITY, NORMAL_WEIGHT_THOUSANDTHS, Job, New
 from mita.model.outcome import TimelineEntry, TimelineKind, Verdict
 from mita.model.repeat import Repeat
 from mita.model.time import NOW, When
+from mita.rules.durable import signal_name
 from mita.rules.readable import (
     BAD,
     read_event,
@@ -104,6 +105,7 @@ def pack_verdict(verdict: Verdict) -> bytes:
             verdict.failure,
             verdict.worker,
             verdict.unstarted,
+            None if verdict.waits is None else signal_name(verdict.waits),
         )
     )
 

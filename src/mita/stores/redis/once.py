@@ -16,6 +16,13 @@ async def load_once(context: RedisContext, claim: Claim, name: str, shared: bool
     return found
 
 
+async def once_values(context: RedisContext, id: str) -> dict[str, bytes]:
+    """The values that this job has stored, by name."""
+    found = await context.by_id("once_values", [id])
+    pairs = found[id][1] if id in found else []
+    return {pairs[at].decode(): pairs[at + 1] for at in range(0, len(pairs), 2)}
+
+
 async def store_once(context: RedisContext, value: OnceValue) -> bytes | None:
     """Store a value unless there is one already. Returns the stored value; None when the token is
     stale."""

@@ -141,6 +141,7 @@ class RedisStore:
     progress = verb(leases.progress)
     load_once = verb(once.load_once)
     store_once = verb(once.store_once)
+    once_values = verb(once.once_values)
     # repeats
     put_repeat = verb(repeats.put_repeat)
     remove_repeats = verb(repeats.remove_repeats)

@@ -1,4 +1,4 @@
-"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete."""
+"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete, signal."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,13 +12,15 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
     TimelineKind,
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
+from mita.rules.durable import signal_name, wait_name
 from mita.rules.states import DEAD, allowed
 
-from . import maintenance, unique
+from . import maintenance, once, unique
 from .context import SqliteContext
 from .settle import delete
 
@@ -67,6 +69,8 @@ def _amend(context: SqliteContext, id: str, change: Change) -> Answer:
         case PrioritiseJob():
             context.run("amend_prioritise", seq=job.seq, priority=change.priority)
             return Answer.DONE
+        case SignalJob():
+            return _signal(context, job, change)
         case DeleteJob():
             return _delete(context, job)
 
@@ -116,6 +120,17 @@ def _retry(context: SqliteContext, job: _Found, change: RetryJob) -> Answer:
     due, fixed = change.when.moment(context.now), change.when.is_fixed(context.now)
     context.run("amend_retry", seq=job.seq, due=due, fixed=fixed)
     context.note(job.seq, TimelineKind.REVIVED, change.note)
+    context.topics.add(job.queue)
+    return Answer.DONE
+
+
+def _signal(context: SqliteContext, job: _Found, change: SignalJob) -> Answer:
+    if once.load(context, job.seq, signal_name(change.name)) is not None:
+        return Answer.TAKEN
+    once.store(context, job.seq, signal_name(change.name), change.value)
+    context.note(job.seq, TimelineKind.SIGNALLED, change.name)
+    if once.load(context, job.seq, wait_name(change.name)) is not None:
+        context.run("amend_signal", seq=job.seq, now=context.now)
     context.topics.add(job.queue)
     return Answer.DONE
 

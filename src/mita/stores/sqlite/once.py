@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from mita.model.job import Claim
 from mita.model.outcome import Progress
+from mita.model.time import Moment
 from mita.ports.store import OnceValue
 from mita.stores.shared.views import as_once_value
 
@@ -22,9 +23,25 @@ def progress(context: SqliteContext, reports: Sequence[Progress]) -> list[bool]:
 
 def load_once(context: SqliteContext, claim: Claim, name: str, shared: bool) -> bytes | None:
     """The stored value, for this job or (`shared`) for all jobs; None if there is none."""
-    job = SHARED_CODE if shared else claim.ref
+    return load(context, SHARED_CODE if shared else claim.ref, name)
+
+
+def once_values(context: SqliteContext, id: str) -> dict[str, bytes]:
+    """The values that this job has stored, by name."""
+    return {name: as_once_value(name, value) for name, value in context.rows("once_values", id=id)}
+
+
+def load(context: SqliteContext, job: int, name: str) -> bytes | None:
+    """The value that a job has stored under this name; None if there is none."""
     found = context.row("load_once", job=job, name=name, now=context.now)
     return None if found is None else as_once_value(name, found[0])
+
+
+def store(
+    context: SqliteContext, job: int, name: str, value: bytes, expires: Moment | None = None
+) -> None:
+    """Store a value of a job."""
+    context.run("store_once", job=job, name=name, value=value, expires=expires)
 
 
 def store_once(context: SqliteContext, value: OnceValue) -> bytes | None:
@@ -37,6 +54,5 @@ def store_once(context: SqliteContext, value: OnceValue) -> bytes | None:
     if existing is not None:
         return existing
     expires = None if value.keep is None else context.now + value.keep
-    job = SHARED_CODE if shared else claim.ref
-    context.run("store_once", job=job, name=value.name, value=value.value, expires=expires)
+    store(context, SHARED_CODE if shared else claim.ref, value.name, value.value, expires)
     return value.value

@@ -12,11 +12,12 @@ from mita.model.job import Asked, Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
 from mita.rules.asked import kind_after, state_after
+from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import two_halves
 
-from . import resources, unique
+from . import once, resources, unique
 from .context import HasThreads, SqliteContext, as_json
 from .limits import queue_states
 
@@ -146,19 +147,30 @@ def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> Non
 
 def _others_row(context: SqliteContext, settlement: Settlement) -> tuple[Any, ...]:
     verdict, now = settlement.verdict, context.now
-    ended = verdict.state in TERMINAL
+    ended, due = verdict.state in TERMINAL, _due(context, settlement)
     return (
         settlement.claim.ref,
         verdict.state.value,
-        None if verdict.when is None else verdict.when.moment(now),
+        due.due,
         verdict.error,
         verdict.result if verdict.state is State.SUCCEEDED else None,
         verdict.counts.value if verdict.counts else "",
         now if verdict.stranded else None,
         now if ended else None,
         now + verdict.keep if ended else None,
-        verdict.when is not None and verdict.when.is_fixed(now),
+        due.fixed,
     )
+
+
+def _due(context: SqliteContext, settlement: Settlement) -> _Due:
+    """The due time after a run, as its verdict says."""
+    when, waits, now = settlement.verdict.when, settlement.verdict.waits, context.now
+    if when is None:
+        return _Due(None, False)
+    job = settlement.claim.ref
+    if waits is not None and once.load(context, job, signal_name(waits)) is not None:
+        return _Due(now, False)  # the signal came before the wait
+    return _Due(when.moment(now), when.is_fixed(now))
 
 
 def delete(context: SqliteContext, seqs: list[int]) -> None:
@@ -173,7 +185,7 @@ def delete(context: SqliteContext, seqs: list[int]) -> None:
 
 
 def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
-    claim, verdict, now = settlement.claim, settlement.verdict, context.now
+    claim, verdict = settlement.claim, settlement.verdict
     held = context.row("settle_held", seq=claim.ref, token=claim.token)
     if held is None:
         return False
@@ -182,10 +194,8 @@ def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
     state, kind = state_after(asked, verdict), kind_after(asked, verdict)
     if asked is not None:
         due, keep = _Due(asked_due, asked_fixed), asked_keep or 0
-    elif verdict.when is not None:
-        due, keep = _Due(verdict.when.moment(now), verdict.when.is_fixed(now)), verdict.keep
     else:
-        due, keep = _Due(None, False), verdict.keep
+        due, keep = _due(context, settlement), verdict.keep
     if kind:
         context.note(claim.ref, kind, verdict.note, verdict.worker or worker, verdict.failure)
     _write(context, claim, verdict, state, due, keep)

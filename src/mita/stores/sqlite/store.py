@@ -92,6 +92,7 @@ class SqliteStore:
     progress = written(once.progress)
     load_once = read(once.load_once)
     store_once = written(once.store_once)
+    once_values = read(once.once_values)
 
     put_repeat = written(repeats.put_repeat)
     remove_repeats = written(repeats.remove_repeats)

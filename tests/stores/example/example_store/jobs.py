@@ -15,11 +15,13 @@ from mita.model.outcome import (
     RescheduleJob,
     RetryJob,
     Settlement,
+    SignalJob,
     Verdict,
 )
 from mita.model.time import Wait
 from mita.ports.store import ASKED
 from mita.rules.asked import kind_after, state_after
+from mita.rules.durable import signal_name, wait_name
 from mita.rules.gates import keys_of
 from mita.rules.states import DEAD, TERMINAL, allowed
 from mita.rules.twins import TwinAct, act_on_twin, debounced_due
@@ -115,6 +117,8 @@ def apply(content: Content, record: Record, verdict: Verdict) -> None:
     if state is State.BLOCKED:  # it waits at the key that it puts on hold
         written["blocked_at"] = keys_of(job.resource, job.gates)[0]
     due = job.due if verdict.when is None else verdict.when.moment(content.now)
+    if verdict.waits is not None and signal_name(verdict.waits) in record.once_values:
+        due = content.now
     put_back(content, record, state=state, due=record.asked_due if job.asked else due, **written)
 
 
@@ -161,6 +165,8 @@ def _amend(content: Content, record: Record, change: Change) -> Answer:
             return retry(content, record, change)
         case PrioritiseJob(priority):
             record.change(priority=priority)
+        case SignalJob():
+            return signal(content, record, change)
         case DeleteJob():
             give_up_unique(content, record.job)
             del content.records[record.job.id]
@@ -178,6 +184,17 @@ def reschedule(content: Content, record: Record, change: RescheduleJob) -> Answe
         return Answer.ASKED
     moves = job.reschedules + 1
     record.change(state=State.QUEUED, due=due, reschedules=moves, blocked_at=None)
+    return Answer.DONE
+
+
+def signal(content: Content, record: Record, change: SignalJob) -> Answer:
+    values, name = record.once_values, signal_name(change.name)
+    if name in values:
+        return Answer.TAKEN
+    values[name] = change.value
+    content.note(record, "signalled", change.name)
+    if record.job.state is State.QUEUED and wait_name(change.name) in values:
+        record.change(due=min(record.job.due, content.now))
     return Answer.DONE
 
 

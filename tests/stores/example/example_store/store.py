@@ -120,6 +120,11 @@ class ExampleStore:
         async with self._change() as content:
             return _once_value(content, claim, name, shared)
 
+    async def once_values(self, id: str) -> dict[str, bytes]:
+        async with self._change() as content:
+            record = content.records.get(id)
+            return {} if record is None else dict(record.once_values)
+
     async def store_once(self, value: OnceValue) -> bytes | None:
         async with self._change() as content:
             record = content.held_by(value.claim)

@@ -3,7 +3,7 @@
 -- (`rules.gates.ReturnedTokens`).
 -- In: one array for each part of a verdict; `at` is a point in time, or null and `wait` counts;
 --     `kind` of the timeline line if nothing was asked, and `asked_kind` if something was;
---     `first_key` is the job's first key.
+--     `first_key` is the job's first key, `signal` the once value that it waits for.
 -- Out: id, state, queue of the settlements that took, whether the queue has a limit; the last
 --     column is not used.
 with clock as materialized (select {now} as now),
@@ -13,6 +13,7 @@ held as materialized (
          coalesce({state_after_asked}, v.state) as state,
          case when j.asked is null then v.keep else coalesce(j.asked_keep, 0) end as keep,
          case when j.asked is not null then coalesce(j.asked_due, j.due)
+              when j.memos ? v.signal then clock.now
               when v.at is not null then greatest(v.at, clock.now)
               else coalesce(clock.now + v.wait, j.due) end as due,
          nullif(case when j.asked is null then v.kind else v.asked_kind end, {kind_none}) as kind,
@@ -25,9 +26,9 @@ held as materialized (
     %(stranded)s::text::boolean[], %(kinds)s::text::text[], %(asked_kinds)s::text::text[],
     %(notes)s::text::text[], %(failures)s::text::text[], %(workers)s::text::text[],
     %(hold_waits)s::text::bigint[], %(hold_ats)s::text::bigint[], %(first_keys)s::text::text[],
-    %(unstarted)s::text::boolean[]
+    %(unstarted)s::text::boolean[], %(signals)s::text::text[]
   ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, kind, asked_kind,
-          note, failure, worker, hold_wait, hold_at, first_key, unstarted)
+          note, failure, worker, hold_wait, hold_at, first_key, unstarted, signal)
   join mita._job as j on j.id = v.id and j.token = v.token and j.state = {hidden_running}
   cross join clock
   for update of j

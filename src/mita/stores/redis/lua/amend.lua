@@ -1,8 +1,10 @@
 -- amend: a change that a person asks for, by job id.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
---       3 change: reschedule, cancel, retry, prioritise or delete  4 delay, keep or priority
---       5 point in time (reschedule, retry), '' for none  6 note (reschedule, retry, cancel)
+--       3 change: reschedule, cancel, retry, prioritise, delete or signal
+--       4 delay, keep or priority; the value of a signal
+--       5 point in time (reschedule, retry), '' for none
+--       6 note (reschedule, retry, cancel); the name of a signal
 --       then ids
 -- Returns an `Answer` for each id
 -- include keys
@@ -82,6 +84,20 @@ function changes.delete(r)
   if r.unique and call('HGET', q.unique, r.unique) == r.id then delete_unique(q, r.unique) end
   remove_from_indexes(q, r)
   delete_job(q, r)
+  return Answer.DONE
+end
+
+-- A signal is a once value (`rules.durable`).
+function changes.signal(r)
+  local values, name = q.once_values .. r.id, ARGV[6]
+  if call('HSETNX', values, SIGNAL_PREFIX .. name, ARGV[4]) == 0 then return Answer.TAKEN end
+  r.extras = true
+  note(q, r, now, TimelineKind.SIGNALLED, name)
+  if r.state == State.QUEUED and r.due > now and call('HEXISTS', values, WAIT_PREFIX .. name) == 1 then
+    move(q, r, State.QUEUED, now)
+  else
+    save(q, r)
+  end
   return Answer.DONE
 end
 

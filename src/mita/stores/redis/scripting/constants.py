@@ -25,6 +25,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    SignalJob,
     TimelineKind,
 )
 from mita.model.repeat import RepeatState
@@ -38,6 +39,7 @@ from mita.rules.busy import (
     REPLACED_NOTE,
     BusyPolicy,
 )
+from mita.rules.durable import SIGNAL, WAIT
 from mita.rules.gates import ONE_MS_US
 from mita.rules.readable import SET_ASIDE_KEEP, unreadable
 from mita.rules.shares import TURN_STEPS
@@ -79,6 +81,8 @@ TEXTS = {
     "BUSY_NOTE": BUSY_NOTE,
     "RATE_NOTE": RATE_POLICY.why,
     "REPLACED_NOTE": REPLACED_NOTE,
+    "SIGNAL_PREFIX": SIGNAL,
+    "WAIT_PREFIX": WAIT,
     "UNREADABLE_ERROR": unreadable("its record cannot be read"),
 }
 _CHANGES: dict[str, type[Change]] = {
@@ -87,6 +91,7 @@ _CHANGES: dict[str, type[Change]] = {
     "retry": RetryJob,
     "prioritise": PrioritiseJob,
     "delete": DeleteJob,
+    "signal": SignalJob,
 }
 
 

@@ -3,10 +3,13 @@
 -- include moment
 
 -- A job goes back to the queue, or is blocked, as the verdict says or as was asked meanwhile.
-local function put_back(q, r, state, wait, at, now)
+-- `signal` is the name of the once value that the job waits for, if it waits for a signal.
+local function put_back(q, r, state, wait, at, now, signal)
   remove_from_indexes(q, r)
   if r.asked then
     r.due = r.asked_due
+  elseif signal and call('HEXISTS', q.once_values .. r.id, signal) == 1 then
+    r.due = now
   elseif wait then
     r.due = moment(wait, at, now)
   end
@@ -24,7 +27,7 @@ local function settle_one(q, id, token, verdict, result, now)
   local r = load(q, id)
   if not has_token(r, token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
-    named, unstarted = unpack(cmsgpack.unpack(verdict), 1, 14)
+    named, unstarted, signal = unpack(cmsgpack.unpack(verdict), 1, 15)
   local asked_state = r.asked and STATE_AFTER[r.asked]
   r.asked = asked_state and r.asked or false -- what cannot be read was not asked
   if kind == TimelineKind.NONE and r.asked then kind = state end
@@ -42,7 +45,7 @@ local function settle_one(q, id, token, verdict, result, now)
     end
     finish(q, r, state_after, keep, now)
   else
-    put_back(q, r, state_after, wait, at, now)
+    put_back(q, r, state_after, wait, at, now, signal)
   end
   local first = r.resource or (r.gates and r.gates[1][1])
   if first and hold_wait then
