@@ -23,6 +23,7 @@ class Acted:
         self.keeps: list[int | None] = []
         self.released: list[str] = []
         self.completed: list[tuple[Any, Any]] = []
+        self.now = 0
 
     async def report(self, packed: bytes) -> None:
         if self.lost:
@@ -31,6 +32,9 @@ class Acted:
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         return self.memos.get((name, shared))
+
+    async def recall_all(self) -> dict[str, bytes]:
+        return {name: value for (name, shared), value in self.memos.items() if not shared}
 
     async def take_once(self, name: str) -> bytes | None:
         return self.memos.get((name, True))

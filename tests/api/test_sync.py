@@ -23,7 +23,8 @@ ALONE = {
 }
 
 
-OVERLOADED = {"Job.once"}  # it takes async and sync functions, and its twin only sync ones
+# these take async and sync functions, and their twins only sync ones
+OVERLOADED = {"Job.once", "Job.step"}
 
 
 def public() -> Iterator[tuple[str, type, str]]:

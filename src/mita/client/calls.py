@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mita.errors import UsageError
+from mita.model.outcome import SignalJob
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
+from mita.rules.names import check_key
 from mita.tasks import Call
+from mita.tasks.annotations import STORABLE
 from mita.tasks.limits import CallLimits
+from mita.tasks.stored import UNSTORABLE, encode
 
 # The fields of a template that come from the options of the call.
 _OPTION_FIELDS = tuple(
@@ -61,6 +65,18 @@ def check_call(call: Call[Any], tasks: Mapping[str, object]) -> None:
         raise UsageError(f"{call!r} is not a call: make one with task.call(…), and do not await it")
     if call.task not in tasks:
         raise UsageError(unknown_task(call.task, tasks))
+
+
+def signal_job(name: str, value: object) -> SignalJob:
+    """Return the change that signals a job. Raises `UsageError` for a value that cannot be
+    stored."""
+    try:
+        return SignalJob(check_key("signal", name), encode(value))
+    except UNSTORABLE as error:
+        raise UsageError(
+            f"signal {name!r}: a value of type {type(value).__qualname__} cannot be stored "
+            f"({error}); values are {STORABLE}"
+        ) from error
 
 
 def unknown_task(name: str, tasks: Mapping[str, object]) -> str:

@@ -33,7 +33,7 @@ from mita.tasks import Call, Handle, Task
 from mita.twins import RunSync, sync_twin
 
 from .bulk import Bulk
-from .calls import check_calls, unknown_job
+from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
@@ -130,6 +130,14 @@ class Client(Inspection, Bulk):
         return await self._amend(id, RetryJob(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
+
+    async def signal(self, id: str, name: str, value: Any = None) -> Answer:
+        """Give a job the value that its handler waits for with `job.wait_for(name)`. If the handler
+        does not wait yet, the value is kept for it. `taken`: this name was signalled before, or the
+        wait for it has timed out. `too late`: the job has ended."""
+        return await self._amend(id, signal_job(name, value))
+
+    signal_sync = sync_twin(signal)
 
     async def delete(self, id: str) -> Answer:
         """Delete a job that has ended, with its result, timeline and unique key."""

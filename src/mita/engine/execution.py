@@ -14,10 +14,11 @@ from msgspec import Struct
 from mita.errors import JobCancelled, LeaseLost, StoreAway, StoreError
 from mita.model.job import Claim
 from mita.model.outcome import Start
-from mita.model.time import Wait
+from mita.model.time import Moment, Wait
 from mita.ports.ids import new_id
 from mita.ports.store import OnceValue, Store
 from mita.ports.transactional import transactional
+from mita.rules.expiry import milliseconds
 from mita.rules.judge import Retention
 from mita.tasks import Task
 from mita.traces import tracer
@@ -55,6 +56,10 @@ class RunContext:
         self.thread = threading.get_ident()
         self.completed: set[tuple[str, int]] = set()
         self.tracer = tracer()  # set again for each batch of claims
+
+    def now(self, execution: "Execution") -> Moment:
+        """The store's time, as far as a run knows it."""
+        return execution.claim.at + milliseconds(execution.spent)
 
     def was_completed(self, claim: Claim) -> bool:
         """Whether the handler settled this claim in its own transaction. Returns True once, and
@@ -100,6 +105,11 @@ class Execution(Struct, eq=False):
     def spent(self) -> float:
         """How many seconds ago the job was claimed."""
         return self.waited + time.monotonic() - self.since
+
+    @property
+    def now(self) -> Moment:
+        """The store's time, as far as this run knows it."""
+        return self.context.now(self)
 
     def halt(self, why: Stop) -> None:
         """Stop the run. A handler on a thread cannot be stopped; it sees `job.cancelled`. A task
@@ -150,6 +160,10 @@ class Execution(Struct, eq=False):
     async def recall(self, name: str, shared: bool) -> bytes | None:
         """Returns the stored once-value of this name; None if there is none."""
         return await self._ask(lambda: self.context.store.load_once(self.claim, name, shared))
+
+    async def recall_all(self) -> dict[str, bytes]:
+        """Returns all values that this job has stored, and its signals, by name."""
+        return await self._ask(lambda: self.context.store.once_values(self.claim.id))
 
     async def take_once(self, name: str) -> bytes | None:
         """Returns the stored value, or None when this run has the lock and must compute it. The

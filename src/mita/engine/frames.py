@@ -81,6 +81,10 @@ class LoadOnce(Struct, frozen=True, tag=True):
     shared: bool
 
 
+class LoadOnceValues(Struct, frozen=True, tag=True):
+    """All values that the job has stored, and its signals; the reply is a packed dict."""
+
+
 class TakeOnce(Struct, frozen=True, tag=True):
     """The stored value of a shared `job.once`, or the lock to compute it."""
 
@@ -120,7 +124,14 @@ class RunEnded(Struct, frozen=True, tag=True):
 
 
 RequestBody: TypeAlias = (
-    ReportProgress | LoadOnce | TakeOnce | ReleaseOnce | StoreOnce | Completing | Completed
+    ReportProgress
+    | LoadOnce
+    | LoadOnceValues
+    | TakeOnce
+    | ReleaseOnce
+    | StoreOnce
+    | Completing
+    | Completed
 )
 
 
@@ -140,6 +151,9 @@ HEAD = _LENGTH.size
 _encode = msgspec.msgpack.Encoder().encode
 to_child = msgspec.msgpack.Decoder(ToChild)
 from_child = msgspec.msgpack.Decoder(FromChild)
+
+pack_values = _encode  # the reply to `LoadOnceValues`
+read_values = msgspec.msgpack.Decoder(dict[str, bytes]).decode
 
 
 def pack(frame: ToChild | FromChild) -> bytes:

@@ -26,6 +26,7 @@ from .frames import (
     FromChild,
     Hello,
     LoadOnce,
+    LoadOnceValues,
     Ready,
     ReleaseOnce,
     Reply,
@@ -41,6 +42,7 @@ from .frames import (
     cut,
     from_child,
     pack,
+    pack_values,
 )
 from .run import stopped
 
@@ -238,6 +240,8 @@ async def _answered(question: RequestBody, execution: Execution) -> bytes | None
             await execution.report(packed)
         case LoadOnce(name, shared):
             return await execution.recall(name, shared)
+        case LoadOnceValues():
+            return pack_values(await execution.recall_all())
         case TakeOnce(name):
             return await execution.take_once(name)
         case ReleaseOnce(name):

@@ -10,7 +10,7 @@ from mita.events.signals import ignore_signal
 from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
 from mita.model.outcome import Settlement
-from mita.model.time import HOUR, SECOND, Wait
+from mita.model.time import HOUR, SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.expiry import refusal
 from mita.rules.judge import Retention, judge
@@ -33,6 +33,16 @@ class InlineStep(NamedTuple):
     claims: int
     runs: int
     wait: Wait | None
+
+
+class InlineRunContext(RunContext):
+    """What all runs share that no worker made. Their clock stands still while they run."""
+
+    __slots__ = ()
+
+    def now(self, execution: Execution) -> Moment:
+        """The time of the claim."""
+        return execution.claim.at
 
 
 class Inline:
@@ -68,7 +78,7 @@ class Inline:
         if task is None:
             return Unknown()
         execution = Execution(
-            claim, task, RunContext(self._store, self._keep, HOUR), math.inf, time.monotonic()
+            claim, task, InlineRunContext(self._store, self._keep, HOUR), math.inf, time.monotonic()
         )
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)

@@ -19,13 +19,14 @@ from mita.model.ending import (
     Raised,
     Rescheduled,
     ResourceUnavailable,
+    Suspended,
     TimedOut,
 )
 from mita.model.job import Claim
 from mita.model.time import LONGEST, SECOND
 from mita.rules.options import options_of
 from mita.rules.text import writable
-from mita.tasks import Abort, Reschedule, Task, Unavailable
+from mita.tasks import Abort, Reschedule, Suspend, Task, Unavailable
 
 log = logging.getLogger("mita.worker")
 
@@ -38,6 +39,10 @@ MOST_CAUSES = 4  # errors in a chain of causes
 def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Ending:
     """Returns the ending of a run whose handler raised `error`."""
     match error:
+        case Suspend():
+            return Suspended(error.when, error.waits)
+        case BaseExceptionGroup() if (suspend := _suspend_in(error)) is not None:
+            return Suspended(suspend.when, suspend.waits)
         case Reschedule():
             return moved(error, task, claim)
         case Unavailable():
@@ -54,6 +59,18 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
     return Raised(error_text(error, task, claim), wait=_own_wait(task, claim, error))
 
 
+def _suspend_in(group: BaseExceptionGroup[BaseException]) -> Suspend | None:
+    """The first suspension in a group, if there is nothing else in it: a task group collects what
+    its tasks raise."""
+    suspends, others = group.split(Suspend)
+    if suspends is None or others is not None:
+        return None
+    first: BaseException = suspends
+    while isinstance(first, BaseExceptionGroup):
+        first = first.exceptions[0]
+    return first if isinstance(first, Suspend) else None
+
+
 def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
     """Returns the ending of a run whose handler returned or raised a Reschedule."""
     return Rescheduled(asked.when, "" if is_secret(task, claim) else asked.reason)
@@ -61,9 +78,10 @@ def moved(asked: Reschedule, task: Task[Any, Any], claim: Claim) -> Ending:
 
 def late(ending: Ending, timeout: float) -> Ending:
     """Returns the ending of a run that went on past its timeout. A Reschedule, Unavailable or
-    Abort of the handler stands; a result or another error comes too late."""
+    Abort of the handler stands, and so does a sleep or a wait. A result or another error comes too
+    late."""
     match ending:
-        case Rescheduled() | ResourceUnavailable() | Raised(final=True):
+        case Rescheduled() | Suspended() | ResourceUnavailable() | Raised(final=True):
             return ending
     return TimedOut(timeout)
 

@@ -26,6 +26,7 @@ from .frames import (
     Completing,
     FromChild,
     LoadOnce,
+    LoadOnceValues,
     ReleaseOnce,
     Reply,
     ReportProgress,
@@ -40,6 +41,7 @@ from .frames import (
     ToChild,
     length,
     pack,
+    read_values,
     to_child,
 )
 from .run import run_sync
@@ -153,6 +155,10 @@ class RemoteExecution(Execution):
     async def recall(self, name: str, shared: bool) -> bytes | None:
         """See `Execution`."""
         return self._connection.ask(LoadOnce(name, shared))
+
+    async def recall_all(self) -> dict[str, bytes]:
+        """See `Execution`."""
+        return read_values(self._connection.ask(LoadOnceValues()) or b"")
 
     async def take_once(self, name: str) -> bytes | None:
         """See `Execution`."""

@@ -14,6 +14,7 @@ from mita.model.outcome import (
     RescheduleJob,
     RetryJob,
     Settlement,
+    SignalJob,
     TimelineKind,
 )
 from mita.model.repeat import Firing
@@ -49,6 +50,10 @@ _BACK = {
     Counter.INTERRUPTIONS: (Kind.RESCHEDULED, MoveReason.SHUTDOWN),
     Counter.CRASHES: (Kind.CRASHED, ""),
 }
+_SUSPENDED = {
+    TimelineKind.SLEEPING: (Kind.RESCHEDULED, MoveReason.SLEEP),
+    TimelineKind.WAITING: (Kind.RESCHEDULED, MoveReason.SIGNAL),
+}
 _ENDS = {
     State.SUCCEEDED: Kind.SUCCEEDED,
     State.FAILED: Kind.FAILED,
@@ -64,7 +69,9 @@ def run_event(settlement: Settlement) -> tuple[Kind, str] | None:
         return Kind.CANCELLED, ""
     if (kind := _ENDS.get(verdict.state)) is not None:
         return Kind.EXPIRED if verdict.event is TimelineKind.EXPIRED else kind, ""
-    return None if verdict.counts is None else _BACK[verdict.counts]
+    if verdict.counts is None:
+        return None
+    return _SUSPENDED.get(verdict.event) or _BACK[verdict.counts]
 
 
 def amend_event(signal: Amended) -> tuple[Kind, str] | None:
@@ -77,6 +84,8 @@ def amend_event(signal: Amended) -> tuple[Kind, str] | None:
             return Kind.CANCELLED, ""
         case RetryJob(), Answer.DONE:
             return Kind.REVIVED, ""
+        case SignalJob(), Answer.DONE:
+            return Kind.SIGNALLED, ""
     return None
 
 

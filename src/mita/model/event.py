@@ -25,6 +25,7 @@ class Kind(StrEnum):
     EXPIRED = "expired"
     CRASHED = "crashed"
     REVIVED = "revived"
+    SIGNALLED = "signalled"
     STALE = "stale"
     DROPPED = "dropped"
     PAUSED = "paused"
@@ -40,6 +41,8 @@ class MoveReason(StrEnum):
     RATE_LIMITED = "rate_limited"
     UNAVAILABLE = "unavailable"
     SHUTDOWN = "shutdown"
+    SLEEP = "sleep"
+    SIGNAL = "signal"
 
 
 class JobEvent(Struct, frozen=True, array_like=True, gc=False):
@@ -48,7 +51,8 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     `at` is the time of the event on the store's clock, as well as the sender knows that clock.
     `attempt` counts from 1. `seconds` is how long the run took. `wait` is the time until the start
     (`started`) or until the next try (`retried`). `reason` says why a job was rescheduled
-    (`handler`, `api`, `resource_busy`, `unavailable`, `shutdown`).
+    (`handler`, `api`, `resource_busy`, `rate_limited`, `unavailable`, `shutdown`), or that it
+    sleeps (`sleep`) or waits for a signal (`signal`).
 
     A `dropped` event belongs to a repeat, whose key is the `id`: it left out `count` windows,
     because of its policy (the `reason`) or its limit. A `paused` event belongs to a repeat, too: it

@@ -5,16 +5,15 @@ of these names begin with `RESERVED`, which handlers may not use for names of th
 
 - A step keeps its result, and when it ended.
 - A sleep keeps the time at which it ends.
-- A wait keeps its time-out, so that a signal knows that the job waits for it. When the time-out is
-  over, that is kept too: a signal that comes later does not change what the handler was told.
-- A signal keeps its value. A store writes it, without a claim (`SignalJob`).
+- A wait keeps its time-out, so that a signal knows that the job waits for it.
+- A signal keeps its value. A store writes it, without a claim (`SignalJob`). A wait that has timed
+  out keeps an empty value in its place: a signal that comes later is refused.
 """
 
 RESERVED = "mita:"
 STEP = f"{RESERVED}step:"
 SLEEP = f"{RESERVED}sleep:"
 WAIT = f"{RESERVED}wait:"
-OVER = f"{RESERVED}over:"
 SIGNAL = f"{RESERVED}signal:"
 
 
@@ -31,11 +30,6 @@ def sleep_name(name: str) -> str:
 def wait_name(name: str) -> str:
     """The name under which a job keeps until when it waits for this signal."""
     return WAIT + name
-
-
-def over_name(name: str) -> str:
-    """The name under which a job keeps that its wait for this signal has timed out."""
-    return OVER + name
 
 
 def signal_name(name: str) -> str:

@@ -84,8 +84,8 @@ def judge(
         why = "its run was stopped at its deadline"
         return _past_deadline(claim, replace(verdict, error=None), why, keep)
     if verdict.when is not None and (due := verdict.when.moment(now)) >= end:
-        if verdict.waits is not None:  # its signal may come in time
-            return replace(verdict, when=When(end - now, end))
+        if verdict.waits is not None and now < end - 1:  # its signal may come in time
+            return replace(verdict, when=When(end - 1 - now, end - 1))
         why = f"its next run, in {(due - now) / SECOND:g} s, would be behind its deadline"
         return _past_deadline(claim, verdict, why, keep)
     return verdict
@@ -228,11 +228,12 @@ def _rescheduled(claim: Claim, when: When, line: str, keep: Retention, spent: fl
 
 
 def _suspended(when: When, waits: str | None) -> Verdict:
-    """It counts as nothing: neither as an attempt nor as a reschedule."""
+    """A sleep or a wait counts as a reschedule, but never fails the job: `max_reschedules` is asked
+    only when the handler raises `Reschedule`."""
     if waits is None:
-        return _back(when, None, TimelineKind.SLEEPING, "")
+        return _back(when, Counter.RESCHEDULES, TimelineKind.SLEEPING, "")
     line = note(f"for the signal {waits!r}")
-    return replace(_back(when, None, TimelineKind.WAITING, line), waits=waits)
+    return replace(_back(when, Counter.RESCHEDULES, TimelineKind.WAITING, line), waits=waits)
 
 
 def _expired(claim: Claim, keep: Retention) -> Verdict:

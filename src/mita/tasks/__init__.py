@@ -4,13 +4,14 @@ from .arguments import PAYLOAD_BYTES as PAYLOAD_BYTES
 from .arguments import Arguments as Arguments
 from .declare import Declare as Declare
 from .declare import Registry as Registry
+from .durable import Suspend as Suspend
 from .handle import Call as Call
 from .handle import Handle as Handle
 from .handle import Sender as Sender
 from .job import Job as Job
-from .job import Run as Run
 from .options import Options as Options
 from .options import choose as choose
+from .run import Run as Run
 from .signals import Abort as Abort
 from .signals import Reschedule as Reschedule
 from .signals import Unavailable as Unavailable

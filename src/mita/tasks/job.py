@@ -2,11 +2,11 @@
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime, timedelta
-from typing import Any, Literal, Protocol, TypeVar, cast, overload
+from typing import Any, Literal, TypeVar, cast, overload
 
 import msgspec
 
@@ -15,12 +15,15 @@ from mita.model.job import Claim
 from mita.model.record import ProgressReport
 from mita.model.time import DAY, Wait
 from mita.rules.display import as_datetime
+from mita.rules.durable import RESERVED
 from mita.rules.names import check_key
 from mita.rules.text import note
 from mita.rules.when import wait
 from mita.twins import sync_twin
 
+from .durable import DurableJob
 from .results import Results
+from .run import Run
 from .stored import encode
 
 T = TypeVar("T")
@@ -32,49 +35,14 @@ _computing: ContextVar[frozenset[str]] = ContextVar("computing", default=frozens
 _checkpoints = msgspec.msgpack.Decoder(ProgressReport)
 
 
-class Run(Protocol):
-    """What the worker gives a job while it runs. `report` raises `LeaseLost` if the run no longer
-    has its job."""
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether this run should stop."""
-
-    async def report(self, packed: bytes) -> None:
-        """Store the progress of the run."""
-
-    async def recall(self, name: str, shared: bool) -> bytes | None:
-        """Return the value that is stored under this name; None if there is none."""
-
-    async def take_once(self, name: str) -> bytes | None:
-        """Return the value that all jobs share under this name, as soon as there is one. None: no
-        run computes it now, so this run has to, and then calls `release_once`."""
-
-    async def release_once(self, name: str) -> None:
-        """Let other runs compute the shared value of this name."""
-
-    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
-        """Store a value under this name, unless there is one. Returns the stored value."""
-
-    async def complete(self, connection: Any, result: bytes) -> None:
-        """Settle the job as succeeded in the user's transaction."""
-
-    def complete_sync(self, connection: Any, result: bytes) -> None:
-        """`complete`, from a sync function."""
-
-    def call(self, coro: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the worker's event loop, from a handler's thread."""
-
-
-class Job:
+class Job(DurableJob):
     """The job that a handler is running. The `_sync` methods are for handlers that are sync
     functions."""
 
-    __slots__ = ("_claim", "_reported", "_run")
+    __slots__ = ("_reported",)
 
     def __init__(self, claim: Claim, run: Run) -> None:
-        self._claim = claim
-        self._run = run
+        super().__init__(claim, run)
         self._reported: ProgressReport | None = None
 
     @property
@@ -179,12 +147,13 @@ class Job:
         value. If that one fails or dies, the next one runs `fn`. The result comes back as `fn`'s
         return annotation says, or as plain values."""
         keep, results = _keep(scope, ttl), Results(self.task, fn)
+        _check_name(name)
         if scope == "job":
-            known = await self._run.recall(check_key("once", name), False)
+            known = await self._run.recall(name, False)
             return results.unpack(
                 await self._compute(name, fn, results, None) if known is None else known
             )
-        with _waiting_for(check_key("once", name)):
+        with _waiting_for(name):
             known = await self._run.take_once(name)
             if known is None:
                 try:
@@ -210,15 +179,16 @@ class Job:
     ) -> T:
         """`once` for a handler that is a sync function: `fn` runs on the handler's own thread."""
         keep, results = _keep(scope, ttl), Results(self.task, fn)
+        _check_name(name)
         if scope == "job":
-            known = self._run.call(self._run.recall(check_key("once", name), False))
+            known = self._run.call(self._run.recall(name, False))
             return cast(
                 T,
                 results.unpack(
                     self._compute_sync(name, fn, results, None) if known is None else known
                 ),
             )
-        with _waiting_for(check_key("once", name)):
+        with _waiting_for(name):
             known = self._run.call(self._run.take_once(name))
             if known is None:
                 try:
@@ -241,9 +211,6 @@ class Job:
     def complete_in_sync(self, connection: Any, result: Any = None) -> None:
         """`complete_in` for a handler that is a sync function, on its own connection."""
         self._run.complete_sync(connection, encode(result))
-
-    def _run_sync(self, coro: Coroutine[Any, Any, T]) -> T:
-        return self._run.call(coro)
 
     async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:
         stands = await self._run.remember(name, packed, keep)
@@ -268,6 +235,11 @@ def _waiting_for(name: str) -> Iterator[None]:
         yield
     finally:
         _computing.reset(token)
+
+
+def _check_name(name: str) -> None:
+    if check_key("once", name).startswith(RESERVED):
+        raise UsageError(f"once({name!r}): names that begin with {RESERVED!r} are Mita's own")
 
 
 def _number(named: str, number: float) -> float:

@@ -94,6 +94,11 @@ class Results:
                 f"a stored result of task {self._task!r} cannot be read: {error}", transient=False
             ) from error
 
+    def unpack_exactly(self, packed: bytes) -> Any:
+        """Return the result. One that does not fit the annotation, or cannot be read, raises an
+        error of msgspec."""
+        return plain(packed) if self._reader is None else self._reader.read(packed)
+
     def _unpack(self, packed: bytes) -> Any:
         if self._reader is None:
             return plain(packed)

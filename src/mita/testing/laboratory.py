@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import Any
 
 from mita.app import Mita
 from mita.engine.inline import Inline
 from mita.errors import UsageError
+from mita.model.outcome import Answer
 from mita.model.time import Moment
 from mita.rules.when import when
 
@@ -18,7 +20,8 @@ MOST_RUNS = 100_000  # jobs that lead to new jobs for ever must not hang a test
 class Lab:
     """Runs jobs one after the other, in the order in which a worker would start them."""
 
-    def __init__(self, inline: Inline, clock: FakeClock) -> None:
+    def __init__(self, app: Mita, inline: Inline, clock: FakeClock) -> None:
+        self._app = app
         self._inline = inline
         self.clock = clock
 
@@ -41,6 +44,10 @@ class Lab:
         runs = await self._run(end)
         self.clock.move_ms(max(0, end - self.clock.now()))
         return runs
+
+    async def signal(self, id: str, name: str, value: Any = None) -> Answer:
+        """Signal a job, as `app.signal` does. Its handler goes on at the next `run_due`."""
+        return await self._app.signal(id, name, value)
 
     async def _run(self, end: Moment) -> int:
         runs = 0
@@ -73,6 +80,6 @@ async def lab(app: Mita, *, start: datetime | None = None, roll: float = 1.0) ->
         store = await app.open_store()
         try:
             await app.repeats.put_declared()
-            yield Lab(Inline(store, app.tasks, app.kept, roll), clock)
+            yield Lab(app, Inline(store, app.tasks, app.kept, roll), clock)
         finally:
             await store.close()

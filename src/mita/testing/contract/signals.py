@@ -1,6 +1,7 @@
 """Signals: values that come from outside, before the job waits for them, meanwhile or after."""
 
 import asyncio
+from typing import Any
 
 from mita.model.job import Claim, State
 from mita.model.outcome import (
@@ -53,7 +54,7 @@ async def begin_to_wait(store: Store, claim: Claim, name: str = "approval") -> N
     await store.store_once(OnceValue(claim=claim, name=wait_name(name), value=b""))
 
 
-async def waiting(store: Store, name: str = "approval", **more: object) -> Claim:
+async def waiting(store: Store, name: str = "approval", **more: Any) -> Claim:
     """A job that waits for a signal. Returns the claim of its last run."""
     claim = await running(store, **more)
     await begin_to_wait(store, claim, name)

@@ -93,7 +93,8 @@ function changes.signal(r)
   if call('HSETNX', values, SIGNAL_PREFIX .. name, ARGV[4]) == 0 then return Answer.TAKEN end
   r.extras = true
   note(q, r, now, TimelineKind.SIGNALLED, name)
-  if r.state == State.QUEUED and r.due > now and call('HEXISTS', values, WAIT_PREFIX .. name) == 1 then
+  local waits = r.state == State.QUEUED and r.due > now
+  if waits and call('HEXISTS', values, WAIT_PREFIX .. name) == 1 then
     move(q, r, State.QUEUED, now)
   else
     save(q, r)

@@ -1,0 +1,50 @@
+"""What a worker gives to the handler of a job."""
+
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+
+from mita.model.time import Moment, Wait
+
+T = TypeVar("T")
+
+
+class Run(Protocol):
+    """What the worker gives a job while it runs. `report` raises `LeaseLost` if the run no longer
+    has its job."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this run should stop."""
+
+    @property
+    def now(self) -> Moment:
+        """The store's time, as far as this run knows it: the time of the claim, and what has passed
+        since then."""
+
+    async def report(self, packed: bytes) -> None:
+        """Store the progress of the run."""
+
+    async def recall(self, name: str, shared: bool) -> bytes | None:
+        """Return the value that is stored under this name; None if there is none."""
+
+    async def recall_all(self) -> dict[str, bytes]:
+        """Return all values that this job has stored, by name, and its signals."""
+
+    async def take_once(self, name: str) -> bytes | None:
+        """Return the value that all jobs share under this name, as soon as there is one. None: no
+        run computes it now, so this run has to, and then calls `release_once`."""
+
+    async def release_once(self, name: str) -> None:
+        """Let other runs compute the shared value of this name."""
+
+    async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
+        """Store a value under this name, unless there is one. Returns the stored value."""
+
+    async def complete(self, connection: Any, result: bytes) -> None:
+        """Settle the job as succeeded in the user's transaction."""
+
+    def complete_sync(self, connection: Any, result: bytes) -> None:
+        """`complete`, from a sync function."""
+
+    def call(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the worker's event loop, from a handler's thread."""
