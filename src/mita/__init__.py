@@ -33,7 +33,11 @@ from mita.model.policy import Jitter, Retry
 from mita.model.record import BackfillResult, BulkResult, Failure, JobPage, JobRecord, RepeatRecord
 from mita.model.record import DisplayState as DisplayState
 from mita.model.record import ProgressReport as ProgressReport
+from mita.model.record import SignalRecord as SignalRecord
+from mita.model.record import SleepRecord as SleepRecord
+from mita.model.record import StepRecord as StepRecord
 from mita.model.record import TimelineLine as TimelineLine
+from mita.model.record import WaitRecord as WaitRecord
 from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.evidence import Reason, ReasonCode
@@ -96,6 +100,9 @@ __all__ = [
     "Retry",
     "Scheduler",
     "ShowProgress",
+    "SignalRecord",
+    "SleepRecord",
+    "StepRecord",
     "StoreAway",
     "StoreError",
     "StoreMissing",
@@ -108,6 +115,7 @@ __all__ = [
     "TransactionalSender",
     "Unavailable",
     "UsageError",
+    "WaitRecord",
     "WhenBusy",
     "Worker",
     "WorkerView",

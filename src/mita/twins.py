@@ -33,7 +33,10 @@ def sync_twin(
 
     @wraps(method)
     def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
-        value: R = self._run_sync(getattr(self, name)(*args, **kwargs))
+        found = getattr(self, name)
+        begin = getattr(found, "__wrapped__", None)  # without the check of `tasks.awaited`
+        coro = found(*args, **kwargs) if begin is None else begin(self, *args, **kwargs)
+        value: R = self._run_sync(coro)
         return value
 
     call.__name__ = f"{name}_sync"

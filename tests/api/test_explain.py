@@ -12,9 +12,10 @@ from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.policy import JobOptions
-from mita.model.time import MINUTE, SECOND
+from mita.model.time import LATEST, MINUTE, SECOND
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.display import span
+from mita.rules.durable import NEVER, pack_durable, wait_name
 from mita.rules.explain.evidence import Evidence, Reason, ReasonCode
 from mita.rules.explain.reasons import explain
 from mita.rules.moves import SLOWED
@@ -67,6 +68,7 @@ def words(job: dict[str, Any], **evidence: Any) -> str:
 
 
 SCHEDULED = {"due": NOW + 4 * MINUTE}
+WAITS = (TimelineEntry(1, "waiting", "for the signal 'approval'", "w1"),)
 BLOCKED = {"state": State.BLOCKED, "resource": "account:42"}
 HELD = ResourceView(
     queue="mail", key="account:42", holders=(Holder("j0", "w1", NOW - 3 * MINUTE),), waiting=13
@@ -126,6 +128,35 @@ RUNNING = {
             ["worker died", "1 crash so far"],
         ),
         (SCHEDULED, {"events": (TimelineEntry(1, "unavailable", "429"),)}, ["not available (429)"]),
+        (
+            SCHEDULED,
+            {"events": (TimelineEntry(1, "retried"), TimelineEntry(2, "sleeping", "", "w1"))},
+            ["it sleeps until", "in 4 m", "goes on by itself"],
+        ),
+        (
+            SCHEDULED,
+            {"events": WAITS, "values": {wait_name("approval"): pack_durable(NOW + MINUTE)}},
+            ["it waits for the signal 'approval' (until ", "mita signal j1 approval JSON"],
+        ),
+        (
+            {"due": LATEST},
+            {"events": WAITS, "values": {wait_name("approval"): pack_durable(NEVER)}},
+            ["it waits for the signal 'approval' (without a time-out)"],
+        ),
+        (
+            SCHEDULED,
+            {"events": WAITS, "values": {wait_name("approval"): pack_durable(NEVER)}},
+            ["(until "],  # its deadline
+        ),
+        (SCHEDULED, {"events": WAITS}, ["due in 4 m", "waits for the signal 'approval'"]),
+        (
+            SCHEDULED,
+            {
+                "events": (*WAITS, TimelineEntry(2, "rescheduled", "from outside")),
+                "values": {wait_name("approval"): pack_durable(NOW + MINUTE)},
+            },
+            ["due in 4 m", "rescheduled from outside"],
+        ),
         ({**SCHEDULED, "stranded": NOW - MINUTE}, {}, ["no worker that received it", "'send'"]),
         (
             BLOCKED,

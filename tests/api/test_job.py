@@ -10,6 +10,7 @@ import pytest
 from mita import Job, LeaseLost, UsageError
 from mita.model.job import Claim
 from mita.model.time import DAY
+from mita.tasks import Suspend
 
 
 class Acted:
@@ -24,6 +25,7 @@ class Acted:
         self.released: list[str] = []
         self.completed: list[tuple[Any, Any]] = []
         self.now = 0
+        self.suspended: Suspend | None = None
 
     async def report(self, packed: bytes) -> None:
         if self.lost:

@@ -110,6 +110,21 @@ def forking() -> int:
 
 
 @app.task
+async def onboard(job: Job, user: str) -> str:
+    account = await job.step("create account", greet.fn, user)
+    await job.sleep(0.01, name="cool")
+    answer = await job.wait_for("approval", timeout=3600)
+    return f"{account}: {answer}"
+
+
+@app.task(secret=True)
+async def hidden(job: Job) -> None:
+    await job.step("look", greet.fn, "s3cr3t")
+    await job.wait_for("code")
+    await job.wait_for("more")
+
+
+@app.task
 async def elsewhere(seconds: float) -> None:
     await asyncio.to_thread(time.sleep, seconds)
 """

@@ -8,7 +8,20 @@ from collections.abc import Sequence
 
 from mita.errors import MitaError
 
-from . import amend, demo, doctor, enqueue, inspect, limits, queues, repeats, scheduler, top, worker
+from . import (
+    amend,
+    demo,
+    doctor,
+    enqueue,
+    inspect,
+    limits,
+    queues,
+    repeats,
+    scheduler,
+    signal_job,
+    top,
+    worker,
+)
 from .exits import Exit, exit_of
 from .parser import Commands, Parser, read, root
 from .screen import Screen
@@ -66,6 +79,7 @@ def grammar() -> Parser:
         inspect,
         top,
         amend,
+        signal_job,
         queues,
         limits,
         repeats,

@@ -5,12 +5,14 @@ from mita.model.outcome import Answer
 _LIVE = "only waiting and running jobs can be cancelled"
 _NOT_DONE = "only jobs that have not succeeded can be rescheduled"
 _DEAD = "only failed and cancelled jobs can be queued again"
+_SIGNAL = "only jobs that have not ended can be signalled"
 _ENDED = "only jobs that have ended can be deleted; `mita cancel` ends a job"
 _DONE = {
     "reschedule": "rescheduled",
     "cancel": "cancelled",
     "retry": "queued again",
     "delete": "deleted",
+    "signal": "signalled",
 }
 _ASKED = {
     "reschedule": "it is running: it is rescheduled when this run ends",
@@ -32,7 +34,13 @@ def in_words(command: str, answer: Answer, state: str = "") -> str:
             return "not found: no such job is in the store"
         case Answer.UNREADABLE:
             return f"not {_DONE[command]}: its record cannot be read (`mita show` says why)"
-    allowed = {"retry": _DEAD, "delete": _ENDED, "cancel": _LIVE, "reschedule": _NOT_DONE}[command]
+    allowed = {
+        "retry": _DEAD,
+        "delete": _ENDED,
+        "cancel": _LIVE,
+        "reschedule": _NOT_DONE,
+        "signal": _SIGNAL,
+    }[command]
     already = "already " if state == _DONE[command] else ""
     return f"not {_DONE[command]}: it is {already}{state}; {allowed}"
 

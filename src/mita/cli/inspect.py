@@ -14,6 +14,7 @@ from mita.rules.failures import failure
 from . import raw
 from .argtypes import count
 from .context import CommandContext, store_command
+from .durable import due_text, durable_parts
 from .exits import NotFound
 from .format import clock, first_line, length, progress, relative, when
 from .parser import Commands, Parser
@@ -21,6 +22,8 @@ from .screen import Report, listed, plain
 from .table import Column, Table
 
 _NEIGHBOUR_JOBS = 200  # jobs to look at for the shortest ids of a choice among them
+# what a page of jobs does not have
+_ONLY_WHOLE = ("timeline", "failures", "steps", "sleeps", "signals", "waits_for")
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 
@@ -129,7 +132,8 @@ def job_data(job: JobRecord, *, whole: bool = False, arguments: bool = False) ->
     if not arguments:
         del data["arguments"]
     if not whole:
-        del data["timeline"], data["failures"]
+        for field in _ONLY_WHOLE:
+            del data[field]
     return data
 
 
@@ -151,6 +155,7 @@ async def show_job(context: CommandContext) -> Report:
         *_facts(job, now, arguments=context.options.args),
         "",
         _timeline(job, now),
+        *durable_parts(job, now),
         *_errors(job),
         *raw.hint(id, job.error),
     )
@@ -163,7 +168,7 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "queue": f"{job.queue}, priority {job.priority}",
         "state": f"{job.state.value}{f', {job.asked} asked' if job.asked else ''}",
         "created": clock(job.created, now),
-        "due": clock(job.due, now),
+        "due": due_text(job, now),
         "started": clock(job.started, now),
         "finished": clock(job.finished, now),
         "counters": listed([f"{name} {getattr(job, name)}" for name in COUNTERS]),

@@ -55,7 +55,7 @@ def _questions(store: Store, job: Job) -> dict[str, Awaitable[Any]]:
         questions["workers"] = store.workers()
     if job.state in WAITING:
         questions |= {"queues": store.queues(), "ahead": store.ahead(job.id)}
-        questions["keys"] = _keys(store, job)
+        questions |= {"keys": _keys(store, job), "values": store.once_values(job.id)}
     if job.unique is not None and job.state in (State.FAILED, State.CANCELLED):
         questions["twin"] = _twin(store, job)
     if job.repeat is not None and job.state in TERMINAL:

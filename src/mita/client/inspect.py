@@ -1,5 +1,6 @@
 """Reading: jobs, queues, workers and resource keys as they are now."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from mita.sync import check_may_wait
 from mita.tasks import Task
 from mita.twins import RunSync, sync_twin
 
+from .durable import with_durable
 from .explain import gather
 from .filters import cursor, job_filter, page_size
 from .record import job_record, result
@@ -27,14 +29,16 @@ class Inspection:
     _run_sync: RunSync
 
     async def get(self, id: str) -> JobRecord | None:
-        """Return a job with its timeline; None if the store does not have it (any more)."""
+        """Return a job with its timeline, steps and signals; None if the store does not have it
+        (any more)."""
         store = await self._store()
         [job] = await store.find([id])
-        return (
-            None
-            if job is None
-            else job_record(job, await store.timeline(id), await store.now(), self._tasks)
+        if job is None:
+            return None
+        events, now, values = await asyncio.gather(
+            store.timeline(id), store.now(), store.once_values(id)
         )
+        return with_durable(job_record(job, events, now, self._tasks), values)
 
     get_sync = sync_twin(get)
 

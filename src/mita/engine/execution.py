@@ -20,7 +20,7 @@ from mita.ports.store import OnceValue, Store
 from mita.ports.transactional import transactional
 from mita.rules.expiry import milliseconds
 from mita.rules.judge import Retention
-from mita.tasks import Task
+from mita.tasks import Suspend, Task
 from mita.traces import tracer
 
 from .backoff import run_backoff
@@ -95,6 +95,7 @@ class Execution(Struct, eq=False):
     locks: dict[str, str] | None = None
     error: BaseException | None = None  # what the handler raised, until it is logged
     store_calls: int = 0  # store calls that the handler waits for
+    suspended: Suspend | None = None  # the handler sleeps or waits, so its run must end
 
     @property
     def cancelled(self) -> bool:

@@ -25,7 +25,7 @@ from mita.model.ending import (
 )
 from mita.rules.expiry import refusal, seconds_left
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
-from mita.tasks import Job, Reschedule
+from mita.tasks import Job, Reschedule, Suspend
 
 from .execution import Execution, Stop
 from .outcomes import error_text, late, moved, to_ending
@@ -239,6 +239,8 @@ def _timeout(execution: Execution) -> float:
 
 def _returned(execution: Execution, value: Any) -> Ending:
     task, claim = execution.task, execution.claim
+    if execution.suspended is not None:
+        return Raised(error_text(_caught(execution.suspended), task, claim), final=True)
     if value is None and task.arguments.results.none_fits:
         return _NOTHING
     if isinstance(value, Reschedule):
@@ -252,6 +254,15 @@ def _returned(execution: Execution, value: Any) -> Ending:
         # another run would return the same
         return Raised(error_text(error, task, claim), final=True)
     return Returned(packed)
+
+
+def _caught(suspended: Suspend) -> UsageError:
+    """The error for a handler that went on although its run had to end."""
+    what = "sleeps" if suspended.waits is None else f"waits for the signal {suspended.waits!r}"
+    return UsageError(
+        f"the handler {what}, which ends its run, but it caught that and returned: do not catch "
+        "BaseException around job.sleep or job.wait_for, and await them one by one"
+    )
 
 
 def _too_big(execution: Execution, size: int, room: int) -> UsageError:

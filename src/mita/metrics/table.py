@@ -47,7 +47,7 @@ TABLE: tuple[Described, ...] = (
         "counter",
         (*_JOB, "reason"),
         "moves in time, never failures: handler, api, resource_busy, rate_limited, unavailable, "
-        "shutdown",
+        "shutdown, sleep, signal",
     ),
     Described(
         "mita_rate_waits_total", "counter", _JOB, "jobs that found no token of their rate and wait"

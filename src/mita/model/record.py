@@ -56,6 +56,40 @@ class Failure(Struct, frozen=True):
     worker: str | None = None
 
 
+class StepRecord(Struct, frozen=True):
+    """A step that is done: when it ended, how many seconds it took, and its result as plain values.
+    A value of `job.once` is listed as a step without these times. `value` is None if the task is
+    secret, or if it cannot be read."""
+
+    name: str
+    ended: datetime | None = None
+    seconds: float | None = None
+    value: Any = None
+
+
+class SleepRecord(Struct, frozen=True):
+    """A sleep of a handler, and when it ends or ended. None: that cannot be read."""
+
+    name: str
+    until: datetime | None = None
+
+
+class SignalRecord(Struct, frozen=True):
+    """A signal that came, with its value as plain values. `timed_out`: it did not come in time, and
+    is refused now. `value` is None if the task is secret, or if it cannot be read."""
+
+    name: str
+    value: Any = None
+    timed_out: bool = False
+
+
+class WaitRecord(Struct, frozen=True):
+    """A signal that a handler waits for. `until` is when the wait times out; None: never."""
+
+    name: str
+    until: datetime | None = None
+
+
 class JobRecord(Struct, frozen=True, kw_only=True):
     """Everything about a job at one point in time.
 
@@ -66,7 +100,10 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     result and no progress message here; `await handle.result()` still returns the result.
     `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them. `keys` are
     all its resource keys and the key of its rate, `blocked_at` the one at which it waits, and
-    `fair` its group for fair shares."""
+    `fair` its group for fair shares.
+
+    `steps`, `sleeps` and `signals` are what a durable handler has behind it, and `waits_for` the
+    signals that it waits for now. A page has none of these."""
 
     id: str
     task: str
@@ -102,6 +139,10 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     max_reschedules: int | None = None
     timeline: tuple[TimelineLine, ...] = ()
     failures: tuple[Failure, ...] = ()
+    steps: tuple[StepRecord, ...] = ()
+    sleeps: tuple[SleepRecord, ...] = ()
+    signals: tuple[SignalRecord, ...] = ()
+    waits_for: tuple[WaitRecord, ...] = ()
 
 
 class JobPage(Struct, frozen=True):

@@ -10,11 +10,42 @@ of these names begin with `RESERVED`, which handlers may not use for names of th
   out keeps an empty value in its place: a signal that comes later is refused.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from mita.model.time import Moment
+
 RESERVED = "mita:"
 STEP = f"{RESERVED}step:"
 SLEEP = f"{RESERVED}sleep:"
 WAIT = f"{RESERVED}wait:"
 SIGNAL = f"{RESERVED}signal:"
+NEVER: Moment = 0  # as the time-out of a wait: it has none
+TIMED_OUT = b""  # in place of the value of a signal; a packed value is never empty
+
+
+class StoredStep(Struct, frozen=True, array_like=True):
+    """A step that is done: when it ended, how many seconds it took, and its result (packed)."""
+
+    ended: Moment
+    seconds: float
+    value: bytes
+
+
+class PendingWait(Struct, frozen=True):
+    """A signal that a handler has asked for and that has not come. `end` is when the wait times
+    out; None: never, or it cannot be read."""
+
+    name: str
+    end: Moment | None
+
+
+pack_durable: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
+read_step = msgspec.msgpack.Decoder(StoredStep).decode
+read_moment = msgspec.msgpack.Decoder(Moment).decode
 
 
 def step_name(name: str) -> str:
@@ -35,3 +66,22 @@ def wait_name(name: str) -> str:
 def signal_name(name: str) -> str:
     """The name under which a job keeps the value of this signal."""
     return SIGNAL + name
+
+
+def pending_waits(values: Mapping[str, bytes]) -> list[PendingWait]:
+    """The signals that a job waits for: the wait is stored, and no signal. `values` are the once
+    values of the job."""
+    names = [key.removeprefix(WAIT) for key in values if key.startswith(WAIT)]
+    return [
+        PendingWait(name, moment_or_none(values[wait_name(name)]))
+        for name in sorted(names)
+        if signal_name(name) not in values
+    ]
+
+
+def moment_or_none(packed: bytes) -> Moment | None:
+    """A stored point in time; None for `NEVER`, and for bytes that are none."""
+    try:
+        return read_moment(packed) or None
+    except (msgspec.MsgspecError, ValueError):
+        return None

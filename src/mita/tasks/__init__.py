@@ -4,7 +4,6 @@ from .arguments import PAYLOAD_BYTES as PAYLOAD_BYTES
 from .arguments import Arguments as Arguments
 from .declare import Declare as Declare
 from .declare import Registry as Registry
-from .durable import Suspend as Suspend
 from .handle import Call as Call
 from .handle import Handle as Handle
 from .handle import Sender as Sender
@@ -14,6 +13,7 @@ from .options import choose as choose
 from .run import Run as Run
 from .signals import Abort as Abort
 from .signals import Reschedule as Reschedule
+from .signals import Suspend as Suspend
 from .signals import Unavailable as Unavailable
 from .task import Bound as Bound
 from .task import CallableTask as CallableTask

@@ -13,50 +13,36 @@ from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import msgspec
-from msgspec import Struct
 
 from mita.errors import LeaseLost, UsageError
 from mita.model.job import Claim
-from mita.model.time import LATEST, Moment, When
-from mita.rules.durable import RESERVED, signal_name, sleep_name, step_name, wait_name
+from mita.model.time import LATEST, SECOND, Moment, When
+from mita.rules.durable import (
+    NEVER,
+    RESERVED,
+    TIMED_OUT,
+    StoredStep,
+    pack_durable,
+    read_moment,
+    read_step,
+    signal_name,
+    sleep_name,
+    step_name,
+    wait_name,
+)
 from mita.rules.names import check_key
 from mita.rules.when import wait
 from mita.twins import sync_twin
 
-from .annotations import in_words, storable
+from .annotations import STORABLE, UNREADABLE, in_words, storable
+from .awaited import only_awaited
 from .results import Results
 from .run import Run
-from .signals import Abort
-from .stored import plain
+from .signals import Abort, Suspend
+from .stored import UNSTORABLE, encode, plain
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-NEVER: Moment = 0  # as the time-out of a wait: it has none
-TIMED_OUT = b""  # in place of the value of a signal; a packed value is never empty
-
-
-class Suspend(BaseException):
-    """Ends a run whose handler sleeps or waits. It is no `Exception`, so that `except Exception` in
-    a handler does not stop it."""
-
-    def __init__(self, when: When, waits: str | None = None) -> None:
-        self.when, self.waits = when, waits
-        what = "sleeps" if waits is None else f"waits for the signal {waits!r}"
-        super().__init__(f"the handler {what}: this ends its run; do not catch it")
-
-
-class StoredStep(Struct, frozen=True, array_like=True):
-    """A step that is done: when it ended, how many seconds it took, and its result (packed)."""
-
-    ended: Moment
-    seconds: float
-    value: bytes
-
-
-_pack = msgspec.msgpack.Encoder().encode
-read_step = msgspec.msgpack.Decoder(StoredStep).decode
-read_moment = msgspec.msgpack.Decoder(Moment).decode
 
 
 class DurableJob:
@@ -79,6 +65,7 @@ class DurableJob:
     ) -> T: ...
     @overload
     async def step(self, name: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @only_awaited
     async def step(self, name: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run `fn` once for this job and store its result. A later run of the handler does not call
         it again, and gets the stored result as `fn`'s return annotation says.
@@ -90,7 +77,7 @@ class DurableJob:
         if known is None:
             began = time.monotonic()
             made = fn(*args, **kwargs)
-            value = results.pack_any(await made if inspect.isawaitable(made) else made)
+            value = _packed(name, await made if inspect.isawaitable(made) else made)
             known = await self._keep(key, self._step(value, time.monotonic() - began))
         return self._result(name, known, results)
 
@@ -100,24 +87,26 @@ class DurableJob:
         known = self._run_sync(self._stored()).get(key)
         if known is None:
             began = time.monotonic()
-            value = results.pack_any(fn(*args, **kwargs))
+            value = _packed(name, fn(*args, **kwargs))
             known = self._run_sync(self._keep(key, self._step(value, time.monotonic() - began)))
         return cast(T, self._result(name, known, results))
 
     def _step(self, value: bytes, seconds: float) -> bytes:
-        return _pack(StoredStep(self._run.now, seconds, value))
+        return pack_durable(StoredStep(self._run.now, seconds, value))
 
     def _result(self, name: str, known: bytes, results: Results) -> Any:
         try:
             return results.unpack_exactly(read_step(known).value)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             raise Abort(
-                f"the stored result of step {name!r} does not fit the step any more ({error}); "
-                "run code that can read it and retry the job, or give the step another name"
+                f"the stored result of step {name!r} does not fit the return annotation of its "
+                f"function ({error}); run code that can read it and retry the job, or give the "
+                "step another name"
             ) from error
 
     # ------------------------------------------------------------ sleeps
 
+    @only_awaited
     async def sleep(self, delay: float | timedelta, *, name: str | None = None) -> None:
         """Go on after this delay (seconds or a timedelta). Until then the job has no slot, lease or
         key, and survives restarts. It does not count as an attempt.
@@ -128,10 +117,10 @@ class DurableJob:
         key = self._new_name(sleep_name, "sleep", str(self._sleeps) if name is None else name)
         known = (await self._stored()).get(key)
         if known is None:
-            known = await self._keep(key, _pack(min(self._run.now + pause, LATEST)))
+            known = await self._keep(key, pack_durable(min(self._run.now + pause, LATEST)))
         end = read_moment(known)
         if end > self._run.now:
-            raise Suspend(When(end - self._run.now, end))
+            raise self._suspended(Suspend(When(end - self._run.now, end)))
 
     sleep_sync = sync_twin(sleep)
 
@@ -143,24 +132,33 @@ class DurableJob:
     ) -> T: ...
     @overload
     async def wait_for(self, name: str, *, timeout: float | timedelta | None = ...) -> Any: ...
+    @only_awaited
     async def wait_for(
         self, name: str, *, timeout: float | timedelta | None = None, type: Any = Any
     ) -> Any:
         """Wait for a signal (`app.signal`) and return its value as `type`. Until it comes the job
         has no slot, lease or key. A signal that came before is returned at once. Raises
         `TimeoutError` if none has come after `timeout` seconds; a later signal is refused then."""
+        read, limit = _reader(name, type), _limit(timeout)
         key = self._new_name(signal_name, "signal", name)
-        limit = None if timeout is None else wait("timeout", timeout)
         values = await self._stored()
         if key not in values:
             end = await self._end_of_wait(name, limit)
             now = self._run.now
             if end == NEVER or end > now:
-                raise Suspend(When(max(0, (end or LATEST) - now), end or LATEST), name)
+                when = When(max(0, (end or LATEST) - now), end or LATEST)
+                raise self._suspended(Suspend(when, name))
             values[key] = await self._keep(key, TIMED_OUT)
         if values[key] == TIMED_OUT:
-            raise TimeoutError(f"no signal {name!r} came within {timeout} s")
-        return self._signal(name, values[key], type)
+            within = "in time" if limit is None else f"within {limit / SECOND:g} s"
+            raise TimeoutError(f"no signal {name!r} came {within}")
+        try:
+            return read(values[key])
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise Abort(
+                f"the value of signal {name!r} is no {in_words(type)} ({error}); enqueue the job "
+                "again and signal it with a value that fits"
+            ) from error
 
     wait_for_sync = sync_twin(wait_for)
 
@@ -170,17 +168,8 @@ class DurableJob:
         known = (await self._stored()).get(key)
         if known is None:
             end = NEVER if limit is None else min(self._run.now + limit, LATEST)
-            known = await self._keep(key, _pack(end))
+            known = await self._keep(key, pack_durable(end))
         return read_moment(known)
-
-    def _signal(self, name: str, value: bytes, kind: Any) -> Any:
-        try:
-            return plain(value) if kind is Any else storable(kind)[1].read(value)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            raise Abort(
-                f"the value of signal {name!r} is no {in_words(kind)} ({error}); enqueue the job "
-                "again and signal it with a value that fits"
-            ) from error
 
     # ------------------------------------------------------------ what is stored
 
@@ -200,7 +189,16 @@ class DurableJob:
         (await self._stored())[key] = stands
         return stands
 
+    def _suspended(self, suspend: Suspend) -> Suspend:
+        """Note that this run ends here, even if the handler catches what ends it."""
+        self._run.suspended = suspend
+        return suspend
+
     def _new_name(self, key_of: Callable[[str], str], what: str, name: str) -> str:
+        """The name under which a value is stored. Raises `UsageError` if this run had it before,
+        and raises what ended the run again if the handler has caught it."""
+        if self._run.suspended is not None:
+            raise self._run.suspended
         key = key_of(check_key(what, name))
         if key in self._names:
             raise UsageError(
@@ -212,3 +210,41 @@ class DurableJob:
 
     def _run_sync(self, coro: Coroutine[Any, Any, T]) -> T:
         return self._run.call(coro)
+
+
+def _packed(name: str, value: Any) -> bytes:
+    """The bytes of a step's result. Raises `Abort` for one that cannot be stored: the step has had
+    its effect, and another run would repeat it."""
+    try:
+        return encode(value)
+    except UNSTORABLE as error:
+        if inspect.iscoroutine(value):
+            value.close()
+            raise UsageError(
+                f"step {name!r}: its function is async, and a sync handler cannot await it; give "
+                "the step a sync function, or make the handler async and use job.step(…)"
+            ) from error
+        raise Abort(
+            f"step {name!r} returned a value of type {type(value).__qualname__}, which cannot be "
+            f"stored ({error}); results of steps are {STORABLE}"
+        ) from error
+
+
+def _limit(timeout: float | timedelta | None) -> int | None:
+    limit = None if timeout is None else wait("timeout", timeout)
+    if limit == 0:
+        raise UsageError(
+            f"timeout={timeout!r}: give more than 0 seconds, or None to wait without a time-out"
+        )
+    return limit
+
+
+def _reader(name: str, kind: Any) -> Callable[[bytes], Any]:
+    """What reads the value of a signal. Raises `UsageError` for a type that cannot be read."""
+    try:
+        return plain if kind is Any else storable(kind)[1].read
+    except UNREADABLE as error:
+        raise UsageError(
+            f"wait_for({name!r}, type={in_words(kind)}): values of this type cannot be stored "
+            f"({error}); values are {STORABLE}"
+        ) from error

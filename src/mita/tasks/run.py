@@ -5,12 +5,16 @@ from typing import Any, Protocol, TypeVar
 
 from mita.model.time import Moment, Wait
 
+from .signals import Suspend
+
 T = TypeVar("T")
 
 
 class Run(Protocol):
     """What the worker gives a job while it runs. `report` raises `LeaseLost` if the run no longer
-    has its job."""
+    has its job. `suspended` is what ends the run, once its handler sleeps or waits."""
+
+    suspended: Suspend | None
 
     @property
     def cancelled(self) -> bool:

@@ -1,4 +1,5 @@
-"""What a handler can raise beside errors: run me later, never again, or no job of this key now."""
+"""What a handler can raise beside errors: run me later, never again, or no job of this key now;
+and what ends the run of a handler that sleeps or waits."""
 
 from datetime import datetime, timedelta
 
@@ -44,3 +45,13 @@ class Unavailable(Exception):
         self.when: When = when(at=until, after=after, named="until")
         self.reason = note(reason)
         super().__init__(reason or "its resource is not available")
+
+
+class Suspend(BaseException):
+    """Ends a run whose handler sleeps or waits. It is no `Exception`, so that `except Exception` in
+    a handler does not stop it."""
+
+    def __init__(self, when: When, waits: str | None = None) -> None:
+        self.when, self.waits = when, waits
+        what = "sleeps" if waits is None else f"waits for the signal {waits!r}"
+        super().__init__(f"the handler {what}: this ends its run; do not catch it")

@@ -1,6 +1,6 @@
 """What `explain` takes (`Evidence`) and what it returns (`Reason`)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -28,6 +28,8 @@ class ReasonCode(StrEnum):
     TIMED_OUT = "timed out"
     LEASE_OVER = "lease over"
     DUE = "due"
+    SLEEPS = "sleeps"
+    WAITS_FOR_SIGNAL = "waits for signal"
     EXPIRED = "expired"
     PAST_DEADLINE = "past deadline"
     SLOWED = "slowed"
@@ -75,8 +77,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     """What a store knows about one job and what may keep it from running.
 
     `ahead` is how many jobs go before it. `keys` is what is known of its keys. `twin` is the id of
-    another job that has its unique key now, `repeat` the repeat that made it. Only what the state
-    of the job needs is filled in."""
+    another job that has its unique key now, `repeat` the repeat that made it. `values` are its once
+    values (`rules.durable`). Only what the state of the job needs is filled in."""
 
     job: Job
     now: Moment
@@ -89,6 +91,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     workers: Sequence[WorkerView] = ()
     twin: str | None = None
     repeat: Repeat | None = None
+    values: Mapping[str, bytes] = {}
 
     @property
     def paused(self) -> Moment | None:

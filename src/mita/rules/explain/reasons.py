@@ -9,10 +9,11 @@ from mita.model.time import SECOND, Moment
 from mita.rules.display import as_datetime, clock, span, times
 from mita.rules.judge import first_line
 
+from .durable import due_reasons
 from .evidence import APP, Evidence, Reason, ReasonCode, advise, in_brackets
 from .keys import hold_reasons, key_free, key_reasons
 from .limits import runs_past_deadline, slowed, too_late
-from .waiting import clock_reasons, due_reason, queue_reasons, turn_reason
+from .waiting import clock_reasons, queue_reasons, turn_reason
 
 
 def explain(evidence: Evidence) -> list[Reason]:
@@ -27,7 +28,7 @@ def explain(evidence: Evidence) -> list[Reason]:
             waits = [*key_reasons(evidence)] or [key_free(evidence)]
             waits = [*too_late(evidence), *waits, *queue_reasons(evidence)]
         case State.QUEUED if evidence.job.due > evidence.now:
-            waits = [due_reason(evidence), *slowed(evidence), *hold_reasons(evidence)]
+            waits = [*due_reasons(evidence), *slowed(evidence), *hold_reasons(evidence)]
             waits += queue_reasons(evidence)
         case State.QUEUED:
             waits = [*key_reasons(evidence), *queue_reasons(evidence)]

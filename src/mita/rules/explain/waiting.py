@@ -20,7 +20,7 @@ CLOCK_TOLERANCE_MS = 5 * SECOND  # a larger difference to the store's clock is r
 def due_reason(evidence: Evidence) -> Reason:
     """It is scheduled: when it is due, and why then."""
     job, now = evidence.job, evidence.now
-    because, words = _cause_of_due_time(evidence)
+    because, words = cause_of_due_time(evidence)
     text = f"it is due in {span(job.due - now)} ({clock(job.due, now)}): {words}"
     found = {
         "due": as_datetime(job.due),
@@ -34,7 +34,7 @@ def due_reason(evidence: Evidence) -> Reason:
     return Reason(ReasonCode.DUE, text, evidence=found, **helps)
 
 
-def _cause_of_due_time(evidence: Evidence) -> tuple[str, str]:
+def cause_of_due_time(evidence: Evidence) -> tuple[str, str]:
     """What set the due time: the newest entry of the timeline that changes it, or else the enqueue.
     Returns a word for programs and words for people."""
     job = evidence.job
@@ -74,6 +74,10 @@ def _cause_in_words(evidence: Evidence, event: TimelineEntry) -> str | None:
             return f"{who} ({times(job.crashes, 'crash', 'crashes')} so far)"
         case "unavailable":
             return f"what it needs is not available{in_brackets(event.note)}"
+        case "sleeping":
+            return "its handler sleeps until then"
+        case "waiting":
+            return f"its handler waits {event.note}"
         case "debounced":
             return "its debounce waits for newer enqueues until then"
         case "revived":
