@@ -18,6 +18,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RetryJob,
     Settlement,
+    SignalJob,
     TimelineKind,
     Verdict,
 )
@@ -27,10 +28,12 @@ from mita.model.view import JobFilter, WorkerView
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import OnceValue, Store
+from mita.rules.durable import step_name, wait_name
 from mita.rules.judge import success
 from mita.rules.readable import is_unreadable
 from mita.rules.states import TERMINAL
 
+SIGNAL = SignalJob("go", b"\xc0")
 PATIENCE = 60.0  # seconds until a healthy job that did not run is one that never will
 LONG = 10 * MINUTE
 
@@ -89,6 +92,7 @@ class Field:
         self.broken: list[Broken] = []
         self.healthy: list[str] = []
         self.unreadable: list[str] = []
+        self.waiting: list[str] = []
         self._holders: list[Any] = []
 
     # ------------------------------------------------------------ before
@@ -159,6 +163,19 @@ class Field:
         await self._healthy(*(job("keys", resource=f"b{n}") for n in range(len(cases))))
         while (await self.store.claim(["keys"], 500, LONG, "w")).busy:
             pass
+
+    async def _waiting(self, cases: Sequence[Case]) -> None:
+        """It waits for a signal, beside healthy jobs that wait as well."""
+        ids = await self._put([job("waits") for _ in cases])
+        self._breaks("waiting", ids, cases)
+        await self._healthy(*(job("waits") for _ in range(3)))
+        self.waiting = [*ids, *self.healthy[-3:]]
+        waits = Verdict(state=State.QUEUED, when=When(HOUR), waits=SIGNAL.name)
+        claims = await self._claim("waits", len(self.waiting), LONG)
+        for claim in claims:
+            for name in (wait_name(SIGNAL.name), step_name("before")):
+                await self.store.store_once(OnceValue(claim=claim, name=name, value=b"\x00"))
+        assert all(await self.store.settle([Settlement(claim, waits) for claim in claims]))
 
     async def others(self) -> list[Case]:
         """One repeat, worker, hold, lock, once value … for each case of it."""
@@ -270,6 +287,9 @@ class Field:
             if record is not None:
                 await app.explain(one.id)
                 await store.timeline(one.id)
+        for id in self.waiting[::3]:
+            if await app.get(id) is not None:
+                await app.explain(id)
         await store.find([one.id for one in self.broken])
         await store.resources()
         await store.resources("mail")
@@ -287,6 +307,13 @@ class Field:
             assert all(
                 isinstance(answer, Answer) for answer in await self.store.amend(some, change)
             )
+
+    async def signal(self) -> None:
+        """Every waiting job gets its signal, or an answer that says why not."""
+        answers = await self.store.amend(self.waiting, SIGNAL)
+        assert len(answers) == len(self.waiting)
+        assert answers[-3:] == [Answer.DONE] * len(self.waiting[-3:])
+        assert Answer.TAKEN not in answers
 
     async def run(self) -> None:
         """A real worker, until everything healthy is done. It must not end and not stand still."""
@@ -320,6 +347,7 @@ class Field:
         store = self.store
         done = success(b"\xc0", HOUR)
         back = Verdict(state=State.QUEUED)
+        await self.signal()
         await store.settle([Settlement(claim, done) for claim in self._holders])
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while left := await self._left():
@@ -438,6 +466,7 @@ async def shake(url: str, layout: Layout, roles: Sequence[str]) -> None:
         await layout.spoil_others(cases, field.healthy)
         await field.look()
         await field.amend()
+        await field.signal()
         await field.run()
         await field.look()
         await field.check()
@@ -448,4 +477,4 @@ async def shake(url: str, layout: Layout, roles: Sequence[str]) -> None:
         await app.close()
 
 
-ROLES = ("plain", "keyed", "running", "blocked", "ended")
+ROLES = ("plain", "keyed", "running", "blocked", "ended", "waiting")

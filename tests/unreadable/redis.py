@@ -21,7 +21,18 @@ VALUES: tuple[Any, ...] = ({}, "explode", -1, 2**63 - 1, b"\xff", 1.5, [[]], Non
 BODIES = (b"\xff\xfe", b"\xc1", b"\x80", b"", b"\x91" * 2000, b"garbage")
 HALF = "half of it"
 NEVER = "there was none"
-QUEUES = ("ended", "mail", "runs", "keys", "other", "events", "once-values", "rates", "held")
+QUEUES = (
+    "ended",
+    "mail",
+    "runs",
+    "keys",
+    "other",
+    "events",
+    "once-values",
+    "rates",
+    "held",
+    "waits",
+)
 
 
 class RedisLayout:
@@ -81,6 +92,7 @@ class RedisLayout:
             "running": "runs",
             "blocked": "keys",
             "ended": "ended",
+            "waiting": "waits",
         }[one.role]
         key = f"{self._root}:{{{queue}}}:{one.case.record}"
         found = self._redis.hget(key, one.id)

@@ -116,6 +116,11 @@ class SqliteLayout:
                     by,
                     messages if case.record == "message" else name,
                 )
+            own = "select job, name from _mita_once_value where job != 0 order by job limit 20"
+            for n, (job, name) in enumerate(connection.execute(own).fetchall()):
+                field = "name" if n == len(VALUES) else "value"
+                bad = Case("once value", field, VALUES[(n - 2) % len(VALUES)])
+                self._set(connection, "_mita_once_value", bad, f"job = {job} and name", name)
             events = self._columns("_mita_event")
             rows = connection.execute("select job, n from _mita_event").fetchall()
             garbage = [

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from mita.errors import StoreError
 from mita.model.record import (
     DisplayState,
     JobRecord,
@@ -15,6 +16,7 @@ from mita.model.record import (
     WaitRecord,
 )
 from mita.model.time import Moment
+from mita.ports.store import Store
 from mita.rules.display import as_datetime
 from mita.rules.durable import (
     RESERVED,
@@ -29,6 +31,17 @@ from mita.rules.durable import (
 from mita.tasks.stored import plain
 
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
+async def values_of(store: Store, id: str) -> dict[str, bytes]:
+    """Return the once values of a job; none if one of them cannot be read: the rest of the job is
+    still shown."""
+    try:
+        return await store.once_values(id)
+    except StoreError as error:
+        if error.transient:
+            raise
+        return {}
 
 
 def with_durable(record: JobRecord, values: Mapping[str, bytes]) -> JobRecord:

@@ -14,6 +14,7 @@ from mita.rules.options import options_of
 from mita.rules.states import TERMINAL, WAITING
 
 from .calls import unknown_job
+from .durable import values_of
 
 _TWIN_JOBS = 100
 _EVIDENCE_TRIES = 3
@@ -55,7 +56,7 @@ def _questions(store: Store, job: Job) -> dict[str, Awaitable[Any]]:
         questions["workers"] = store.workers()
     if job.state in WAITING:
         questions |= {"queues": store.queues(), "ahead": store.ahead(job.id)}
-        questions |= {"keys": _keys(store, job), "values": store.once_values(job.id)}
+        questions |= {"keys": _keys(store, job), "values": values_of(store, job.id)}
     if job.unique is not None and job.state in (State.FAILED, State.CANCELLED):
         questions["twin"] = _twin(store, job)
     if job.repeat is not None and job.state in TERMINAL:

@@ -14,7 +14,7 @@ from mita.sync import check_may_wait
 from mita.tasks import Task
 from mita.twins import RunSync, sync_twin
 
-from .durable import with_durable
+from .durable import values_of, with_durable
 from .explain import gather
 from .filters import cursor, job_filter, page_size
 from .record import job_record, result
@@ -36,7 +36,7 @@ class Inspection:
         if job is None:
             return None
         events, now, values = await asyncio.gather(
-            store.timeline(id), store.now(), store.once_values(id)
+            store.timeline(id), store.now(), values_of(store, id)
         )
         return with_durable(job_record(job, events, now, self._tasks), values)
 

@@ -68,6 +68,14 @@ def signal_name(name: str) -> str:
     return SIGNAL + name
 
 
+def described(key: str) -> str:
+    """A name under which a job keeps a value, in words: `step 'charge'`. For error messages."""
+    for prefix, what in ((STEP, "step"), (SLEEP, "sleep"), (WAIT, "wait"), (SIGNAL, "signal")):
+        if key.startswith(prefix):
+            return f"{what} {key.removeprefix(prefix)!r}"
+    return f"`once` value {key!r}"
+
+
 def pending_waits(values: Mapping[str, bytes]) -> list[PendingWait]:
     """The signals that a job waits for: the wait is stored, and no signal. `values` are the once
     values of the job."""

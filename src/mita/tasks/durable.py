@@ -19,9 +19,9 @@ from mita.model.job import Claim
 from mita.model.time import LATEST, SECOND, Moment, When
 from mita.rules.durable import (
     NEVER,
-    RESERVED,
     TIMED_OUT,
     StoredStep,
+    described,
     pack_durable,
     read_moment,
     read_step,
@@ -183,8 +183,7 @@ class DurableJob:
         stands = await self._run.remember(key, value, None)
         if stands is None:
             raise LeaseLost(
-                f"job {self._claim.id}: the lease expired before "
-                f"{key.removeprefix(RESERVED)!r} could be stored"
+                f"job {self._claim.id}: the lease expired before {described(key)} could be stored"
             )
         (await self._stored())[key] = stands
         return stands

@@ -24,11 +24,14 @@ from mita.model.outcome import (
     RescheduleJob,
     RetryJob,
     Settlement,
+    SignalJob,
     TimelineKind,
     Verdict,
 )
 from mita.model.time import HOUR, NOW, When
 from mita.ports.ids import new_id
+from mita.ports.store import OnceValue
+from mita.rules.durable import signal_name, wait_name
 from mita.rules.gates import keys_of
 from mita.rules.judge import success
 from mita.rules.states import TERMINAL
@@ -58,6 +61,8 @@ class Walk:
         self.jobs: dict[str, Job] = {}
         self.claims: list[Claim] = []
         self.most_running: int | None = None  # in the queue "a"
+        self.signalled: set[tuple[str, str]] = set()
+        self.waits: set[tuple[str, str]] = set()
 
     @property
     def store(self) -> NatsStore:
@@ -139,6 +144,9 @@ class Walk:
         picked = self.chance.sample(self.claims, min(len(self.claims), self.chance.randint(1, 4)))
         before = {claim.id: self.jobs.get(claim.id) for claim in picked}
         verdicts = [self.verdict(claim) for claim in picked]
+        for claim, verdict in zip(picked, verdicts, strict=True):
+            if verdict.waits is not None:
+                await self.begin_to_wait(claim, verdict.waits)
         expected: list[bool] = []
         seen: set[str] = set()
         for claim in picked:
@@ -152,6 +160,13 @@ class Walk:
         for claim, verdict, ended in zip(picked, verdicts, took, strict=True):
             if ended:
                 self.check_ending(claim, verdict, before[claim.id])
+
+    async def begin_to_wait(self, claim: Claim, name: str) -> None:
+        value = OnceValue(claim=claim, name=wait_name(name), value=b"\x00")
+        stored = await self.store.store_once(value)
+        assert (stored is not None) == self.holds(claim)
+        if stored is not None:
+            self.waits.add((claim.id, name))
 
     def verdict(self, claim: Claim) -> Verdict:
         pick = self.chance.choice
@@ -180,6 +195,13 @@ class Walk:
                 event=TimelineKind.RESCHEDULED,
             ),
             Verdict(state=State.QUEUED, unstarted=pick([True, False])),
+            Verdict(
+                state=State.QUEUED,
+                when=When(HOUR),
+                waits=pick(["x", "y"]),
+                counts=Counter.RESCHEDULES,
+                event=TimelineKind.WAITING,
+            ),
         ]
         if claim.resource is not None or claim.gates:
             options.append(
@@ -206,6 +228,9 @@ class Walk:
             assert after.state is verdict.state
         else:
             assert after.state in (State.QUEUED, State.BLOCKED)
+        if verdict.waits is not None and before.asked is None:
+            came = (claim.id, verdict.waits) in self.signalled
+            assert (after.due < claim.at + HOUR // 2) == came, "a signal was lost at its wait"
         assert after.attempts == before.attempts + (verdict.counts is Counter.ATTEMPTS), "I6"
         assert after.reschedules == before.reschedules + (verdict.counts is Counter.RESCHEDULES)
         assert after.error == (verdict.error or before.error)
@@ -225,12 +250,15 @@ class Walk:
             PrioritiseJob(9),
             PrioritiseJob(0),
             DeleteJob(),
+            *(SignalJob(name, b"go") for name in ("x", "x", "y")),
         ]
         change = self.chance.choice(changes)
         [answer] = await self.store.amend([id], change)
         await self.look()
         after = self.jobs.get(id)
-        if answer in (Answer.TOO_LATE, Answer.TAKEN):
+        if isinstance(change, SignalJob):
+            await self.check_signal(before, after, change, answer)
+        elif answer in (Answer.TOO_LATE, Answer.TAKEN):
             assert after == before, "I10"
         elif answer is Answer.ASKED:
             assert before.state is State.RUNNING
@@ -248,6 +276,28 @@ class Walk:
             assert after.priority == (
                 change.priority if isinstance(change, PrioritiseJob) else before.priority
             )
+
+    async def check_signal(
+        self, before: Job, after: Job | None, change: SignalJob, answer: Answer
+    ) -> None:
+        known = (before.id, change.name) in self.signalled
+        if before.state in TERMINAL:
+            assert answer is Answer.TOO_LATE
+        else:
+            assert answer is (Answer.TAKEN if known else Answer.DONE)
+        assert after is not None
+        wakes = before.state is State.QUEUED and (before.id, change.name) in self.waits
+        if answer is Answer.DONE:
+            self.signalled.add((before.id, change.name))
+        if answer is Answer.DONE and wakes:
+            assert after.due <= before.due
+            assert after.due < await self.store.now() + 1
+        else:
+            assert after.due == before.due
+        assert after.state is before.state
+        values = await self.store.once_values(before.id)
+        there = signal_name(change.name) in values
+        assert there == ((before.id, change.name) in self.signalled)
 
     async def keep(self) -> None:
         if not self.claims:
@@ -347,6 +397,8 @@ class Walk:
             await store.limit(QUEUES, key, None)
         for claim in self.claims:
             await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))])
+        for name in ("x", "y"):  # what still waits is woken, by a signal that is there or by this
+            await store.amend(list(self.jobs), SignalJob(name, b"at last"))
         for _ in range(200):
             turn = await store.claim(QUEUES, 50, HOUR, "w")
             await store.settle(

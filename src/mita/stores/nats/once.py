@@ -4,6 +4,7 @@ from mita.errors import Rejected
 from mita.model.job import Claim
 from mita.model.time import Wait
 from mita.ports.store import OnceValue
+from mita.rules.durable import described
 
 from .codec import NatsJob, SharedOnceRecord, pack
 from .context import NatsContext
@@ -60,9 +61,9 @@ def check_room(context: NatsContext, record: NatsJob, name: str, value: bytes) -
     if taken + len(name) + len(value) > context.room:
         left = max(0, context.room - taken - len(name))
         raise Rejected(
-            f"job {record.id}: the `once` value {name!r} has {len(value):,} bytes, and "
-            f"beside the job's arguments and other values there is room for {left:,}; store the "
-            "value elsewhere and keep only its name, or raise the server's max_payload"
+            f"job {record.id}: the {described(name)} has {len(value):,} bytes, and beside the "
+            f"job's arguments and other values there is room for {left:,}; store the value "
+            "elsewhere and keep only its name, or raise the server's max_payload"
         )
 
 

@@ -130,7 +130,7 @@ def _due(when: When) -> dict[str, Any]:
 
 def _answer(context: PostgresContext, found: Row | None, change: Change) -> Answer | None:
     """The answer by the state in which the statement found the job. The last column is what was
-    asked of the job before, or whether it was retried."""
+    asked of the job before, or whether it was retried or signalled."""
     if found is None:
         return Answer.UNKNOWN
     _, queue, state, more = found[:4]
@@ -142,6 +142,8 @@ def _answer(context: PostgresContext, found: Row | None, change: Change) -> Answ
         if not may_ask(Asked(more) if more else None, Asked.RESCHEDULE):
             return Answer.TOO_LATE
         return Answer.ASKED
+    if isinstance(change, SignalJob) and more is None:
+        return Answer.UNREADABLE
     if isinstance(change, RetryJob | SignalJob) and not more:
         return Answer.TAKEN
     if state == State.RUNNING and not isinstance(change, PrioritiseJob | SignalJob):

@@ -3,6 +3,7 @@
 Once values are in the column `memos` and the table `_memo`. Both have their names from version 0.1,
 whose workers may run beside this version during an upgrade, so the names stay."""
 
+from base64 import b64decode
 from collections.abc import Sequence
 
 from mita.model.job import Claim
@@ -49,7 +50,16 @@ def load_once(
 def once_values(_: PostgresContext, id: str) -> RoundTrips[dict[str, bytes]]:
     """The values that this job has stored, by name."""
     [rows] = yield RoundTrip(query("once_values", id=storable(id)), last=True)
-    return {name: as_once_value(name, value) for name, value in rows}
+    return {name: as_once_value(name, _decoded(value)) for name, value in rows}
+
+
+def _decoded(value: str | None) -> bytes | None:
+    """The bytes of a value in base64, which PostgreSQL writes in several lines. None if it cannot
+    be read."""
+    try:
+        return None if value is None else b64decode(value.replace("\n", ""), validate=True)
+    except ValueError:
+        return None
 
 
 def store_once(_: PostgresContext, value: OnceValue) -> RoundTrips[bytes | None]:

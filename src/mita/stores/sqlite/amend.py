@@ -125,11 +125,11 @@ def _retry(context: SqliteContext, job: _Found, change: RetryJob) -> Answer:
 
 
 def _signal(context: SqliteContext, job: _Found, change: SignalJob) -> Answer:
-    if once.load(context, job.seq, signal_name(change.name)) is not None:
+    if once.exists(context, job.seq, signal_name(change.name)):
         return Answer.TAKEN
     once.store(context, job.seq, signal_name(change.name), change.value)
     context.note(job.seq, TimelineKind.SIGNALLED, change.name)
-    if once.load(context, job.seq, wait_name(change.name)) is not None:
+    if once.exists(context, job.seq, wait_name(change.name)):
         context.run("amend_signal", seq=job.seq, now=context.now)
     context.topics.add(job.queue)
     return Answer.DONE

@@ -37,6 +37,11 @@ def load(context: SqliteContext, job: int, name: str) -> bytes | None:
     return None if found is None else as_once_value(name, found[0])
 
 
+def exists(context: SqliteContext, job: int, name: str) -> bool:
+    """Whether a job has stored a value under this name, even one that cannot be read."""
+    return context.row("load_once", job=job, name=name, now=context.now) is not None
+
+
 def store(
     context: SqliteContext, job: int, name: str, value: bytes, expires: Moment | None = None
 ) -> None:

@@ -4,9 +4,18 @@ import pytest
 
 from mita.errors import Rejected, UsageError
 from mita.model.job import State
-from mita.model.outcome import Counter, Progress, Settlement, TimelineKind, Verdict
-from mita.model.time import NOW
+from mita.model.outcome import (
+    Answer,
+    Counter,
+    Progress,
+    Settlement,
+    SignalJob,
+    TimelineKind,
+    Verdict,
+)
+from mita.model.time import NOW, When
 from mita.ports.store import OnceValue, Store
+from mita.rules.durable import wait_name
 
 from .given import (
     LONG,
@@ -156,6 +165,22 @@ async def test_a_once_value_that_is_too_large_is_rejected(tight: Store) -> None:
     assert await tight.load_once(claim, "large", shared=False) is None
     assert await tight.store_once(OnceValue(claim=claim, name="small", value=b"1")) == b"1"
     await settled(tight, succeed(claim))
+
+
+async def test_a_signal_that_is_too_large_is_rejected(tight: Store) -> None:
+    """Nothing of it is stored: neither its value nor a line in the timeline. A smaller one wakes
+    the job."""
+    claim = await running(tight)
+    await tight.store_once(OnceValue(claim=claim, name=wait_name("go"), value=b""))
+    waits = Verdict(state=State.QUEUED, when=When(LONG), waits="go")
+    await settled(tight, Settlement(claim, waits))
+    with pytest.raises(Rejected):
+        await tight.amend([claim.id], SignalJob("go", too_large(tight)))
+    assert list(await tight.once_values(claim.id)) == [wait_name("go")]
+    assert await tight.timeline(claim.id) == []
+    assert await claims(tight) == []
+    assert await tight.amend([claim.id], SignalJob("go", b"1")) == [Answer.DONE]
+    assert await claimed_ids(tight) == [claim.id]
 
 
 async def test_a_job_with_a_long_timeline_can_always_be_settled(tight: Store) -> None:
