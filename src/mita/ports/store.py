@@ -14,6 +14,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
+from mita.model.flow import Arrival
 from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import (
@@ -121,6 +122,11 @@ class Jobs(Protocol):
         A `SignalJob` is stored as a once value (`rules.durable`), unless there is one of its name.
         A queued job that waits for it is due at once. A settlement whose verdict `waits` for it
         looks for it in the same atomic operation, so no signal is lost in between."""
+
+    async def arrive(self, arrivals: Sequence[Arrival]) -> list[Answer]:
+        """Tell jobs how others have ended. Each arrival is stored as a once value of its receiver
+        (`rules.durable`), unless its sender has told it before (`taken`). A queued receiver that
+        `needs` jobs have told is due at once. A receiver that has ended is `too late`."""
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         """Store the progress of runs. False: the token is stale."""

@@ -6,11 +6,12 @@ of these names begin with `RESERVED`, which handlers may not use for names of th
 - A step keeps its result, and when it ended.
 - A sleep keeps the time at which it ends.
 - A wait keeps its time-out, so that a signal knows that the job waits for it.
+- An arrival keeps how another job of the flow has ended (`Arrival`).
 - A signal keeps its value. A store writes it, without a claim (`SignalJob`). A wait that has timed
   out keeps an empty value in its place: a signal that comes later is refused.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -46,6 +47,7 @@ class PendingWait(Struct, frozen=True):
 pack_durable: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
 read_step = msgspec.msgpack.Decoder(StoredStep).decode
 read_moment = msgspec.msgpack.Decoder(Moment).decode
+ARRIVAL = f"{RESERVED}arrival:"
 
 
 def step_name(name: str) -> str:
@@ -93,3 +95,13 @@ def moment_or_none(packed: bytes) -> Moment | None:
         return read_moment(packed) or None
     except (msgspec.MsgspecError, ValueError):
         return None
+
+
+def arrival_name(sender: str) -> str:
+    """The name under which a job keeps how this job has ended."""
+    return ARRIVAL + sender
+
+
+def arrivals(values: Iterable[str]) -> int:
+    """How many of these names of values are those of arrivals."""
+    return sum(name.startswith(ARRIVAL) for name in values)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from mita.errors import Rejected
+from mita.model.flow import Arrival
 from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
@@ -17,8 +18,9 @@ from mita.model.outcome import (
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
-from mita.rules.durable import signal_name, wait_name
-from mita.rules.states import DEAD, allowed
+from mita.rules.durable import arrival_name, signal_name, wait_name
+from mita.rules.durable import arrivals as count_arrivals
+from mita.rules.states import ALIVE, DEAD, allowed
 from mita.stores.shared.record import RESET_ON_RETRY
 
 from . import unique
@@ -116,6 +118,27 @@ def _signal(context: MemoryContext, record: MemoryRecord, change: SignalJob) -> 
     context.note(record, TimelineKind.SIGNALLED, change.name)
     if record.job.state is State.QUEUED and wait_name(change.name) in values:
         context.change(record, due=min(record.job.due, context.now))
+    return Answer.DONE
+
+
+def arrive(context: MemoryContext, arrivals: Sequence[Arrival]) -> list[Answer]:
+    """Tell jobs how others have ended."""
+    return [_arrive(context, arrival) for arrival in arrivals]
+
+
+def _arrive(context: MemoryContext, arrival: Arrival) -> Answer:
+    record = context.state.records.get(arrival.receiver)
+    if record is None:
+        return Answer.UNKNOWN
+    if record.job.state not in ALIVE:
+        return Answer.TOO_LATE
+    values, name = record.once_values, arrival_name(arrival.sender)
+    if name in values:
+        return Answer.TAKEN
+    values[name] = arrival.value
+    if record.job.state is State.QUEUED and count_arrivals(values) >= arrival.needs:
+        context.change(record, due=min(record.job.due, context.now))
+        context.topics.add(record.job.queue)
     return Answer.DONE
 
 

@@ -110,6 +110,7 @@ class MemoryStore:
     settle = atomic(settle.settle)
     extend = atomic(leases.extend)
     reap = atomic(leases.reap)
+    arrive = atomic(amend.arrive)
     amend = atomic(amend.amend)
     progress = atomic(once.progress)
     load_once = atomic(once.load_once)

@@ -1,11 +1,13 @@
 """Changing jobs by id: reschedule, cancel, retry, prioritise, delete."""
 
+import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from mita.errors import Rejected
+from mita.model.flow import Arrival
 from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
@@ -20,9 +22,10 @@ from mita.model.outcome import (
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
-from mita.rules.durable import signal_name, wait_name
+from mita.rules.durable import arrival_name, signal_name, wait_name
+from mita.rules.durable import arrivals as count_arrivals
 from mita.rules.gates import keys_of
-from mita.rules.states import DEAD, allowed
+from mita.rules.states import ALIVE, DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 from mita.stores.shared.record import COUNTERS
 
@@ -189,6 +192,48 @@ async def _apply(
             await unique.release(tx, record)
             await change_job(tx, located, gone=True)
     return Answer.DONE
+
+
+async def arrive(context: NatsContext, arrivals: Sequence[Arrival]) -> list[Answer]:
+    """Tell jobs how others have ended. Arrivals at one job are written together."""
+    answers = [Answer.UNKNOWN] * len(arrivals)
+    receivers: dict[str, list[int]] = {}
+    for at, arrival in enumerate(arrivals):
+        receivers.setdefault(arrival.receiver, []).append(at)
+
+    async def arrive_at(places: list[int]) -> None:
+        some = [arrivals[at] for at in places]
+        found = await transact(context, lambda tx: _arrive(tx, some))
+        for at, answer in zip(places, found, strict=True):
+            answers[at] = answer
+
+    await asyncio.gather(*(arrive_at(places) for places in receivers.values()))
+    return answers
+
+
+async def _arrive(tx: StreamTransaction, arrivals: list[Arrival]) -> list[Answer]:
+    """Tell one job how others have ended."""
+    located = await tx.job(arrivals[0].receiver)
+    record = located.record
+    if record is None:
+        return [Answer.UNKNOWN] * len(arrivals)
+    if record.state not in ALIVE:
+        return [Answer.TOO_LATE] * len(arrivals)
+    values, answers = dict(record.once_values), list[Answer]()
+    for arrival in arrivals:
+        name = arrival_name(arrival.sender)
+        answers.append(Answer.TAKEN if name in values else Answer.DONE)
+        if name not in values:
+            check_room(tx.context, record, name, arrival.value)
+            values[name] = arrival.value
+    if Answer.DONE not in answers:
+        return answers
+    changes: dict[str, Any] = {"once_values": values}
+    if record.state is State.QUEUED and count_arrivals(values) >= arrivals[0].needs:
+        changes |= {"due": min(record.due, tx.now), "record_seq": 0}
+        tx.wakeups.add(record.queue)
+    await change_job(tx, located, **changes)
+    return answers
 
 
 async def _signal(

@@ -162,6 +162,7 @@ class NatsStore:
     settle = verb(settle.settle)
     extend = verb(leases.extend)
     reap = verb(leases.reap)
+    arrive = verb(amend.arrive)
     amend = verb(amend.amend)
     progress = verb(leases.progress)
     load_once = verb(once.load_once)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mita.model.flow import Arrival
 from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
@@ -17,14 +18,14 @@ from mita.model.outcome import (
 from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
-from mita.rules.durable import signal_name, wait_name
-from mita.rules.states import DEAD, allowed
+from mita.rules.durable import arrival_name, signal_name, wait_name
+from mita.rules.states import ALIVE, DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import maintenance
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
-from .server.arrays import check_size, storable, texts
+from .server.arrays import blobs, check_size, numbers, storable, texts
 
 
 def amend(context: PostgresContext, ids: Sequence[str], change: Change) -> RoundTrips[list[Answer]]:
@@ -44,6 +45,40 @@ def amend(context: PostgresContext, ids: Sequence[str], change: Change) -> Round
             answers = yield from _amend(context, ids, change)
     yield RoundTrip(last=True)
     return [answer or Answer.TOO_LATE for answer in answers]
+
+
+def arrive(context: PostgresContext, arrivals: Sequence[Arrival]) -> RoundTrips[list[Answer]]:
+    """Tell jobs how others have ended."""
+    if not arrivals:
+        return []
+    for arrival in arrivals:
+        check_size(arrival.value)
+    names = [storable(arrival_name(arrival.sender)) for arrival in arrivals]
+    [rows] = yield RoundTrip(
+        query(
+            "arrive",
+            receivers=texts([storable(arrival.receiver) for arrival in arrivals]),
+            names=texts(names),
+            values=blobs([arrival.value for arrival in arrivals]),
+            needs=numbers([arrival.needs for arrival in arrivals]),
+        ),
+        last=True,
+    )
+    context.topics.update(queue for _, queue, _, _, is_due in rows if is_due)
+    found = {row[0]: row for row in rows}
+    return [
+        _answer_to_arrival(found.get(arrival.receiver), name)
+        for arrival, name in zip(arrivals, names, strict=True)
+    ]
+
+
+def _answer_to_arrival(found: Row | None, name: str) -> Answer:
+    if found is None:
+        return Answer.UNKNOWN
+    _, _, state, known, _ = found
+    if State(state) not in ALIVE:
+        return Answer.TOO_LATE
+    return Answer.TAKEN if name in known else Answer.DONE
 
 
 def _reschedule(

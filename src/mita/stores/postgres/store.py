@@ -109,6 +109,7 @@ class PostgresStore(UserTransactionVerbs):
     claim = on_work(claim.claim)
     extend = on_work(leases.extend)
     reap = on_work(leases.reap)
+    arrive = on_short(amend.arrive)
     amend = on_short(amend.amend, repeatable=False)
     progress = on_short(once.progress)
     load_once = on_short(once.load_once)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mita.model.flow import Arrival
 from mita.model.job import Asked, State
 from mita.model.outcome import (
     Answer,
@@ -17,8 +18,8 @@ from mita.model.outcome import (
 )
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
-from mita.rules.durable import signal_name, wait_name
-from mita.rules.states import DEAD, allowed
+from mita.rules.durable import arrival_name, signal_name, wait_name
+from mita.rules.states import ALIVE, DEAD, allowed
 
 from . import maintenance, once, unique
 from .context import SqliteContext
@@ -132,6 +133,26 @@ def _signal(context: SqliteContext, job: _Found, change: SignalJob) -> Answer:
     if once.exists(context, job.seq, wait_name(change.name)):
         context.run("amend_signal", seq=job.seq, now=context.now)
     context.topics.add(job.queue)
+    return Answer.DONE
+
+
+def arrive(context: SqliteContext, arrivals: Sequence[Arrival]) -> list[Answer]:
+    """Tell jobs how others have ended."""
+    return [_arrive(context, arrival) for arrival in arrivals]
+
+
+def _arrive(context: SqliteContext, arrival: Arrival) -> Answer:
+    found = context.row("amend_find", id=arrival.receiver)
+    if found is None:
+        return Answer.UNKNOWN
+    job, name = _Found(*found), arrival_name(arrival.sender)
+    if State(job.state) not in ALIVE:
+        return Answer.TOO_LATE
+    if once.load(context, job.seq, name) is not None:
+        return Answer.TAKEN
+    once.store(context, job.seq, name, arrival.value)
+    if context.run("arrive", seq=job.seq, now=context.now, needs=arrival.needs):
+        context.topics.add(job.queue)
     return Answer.DONE
 
 

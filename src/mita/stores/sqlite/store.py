@@ -88,6 +88,7 @@ class SqliteStore:
     settle = settle.settle
     extend = written(leases.extend, durable=False)
     reap = written(leases.reap, durable=False)
+    arrive = written(amend.arrive)
     amend = written(amend.amend)
     progress = written(once.progress)
     load_once = read(once.load_once)

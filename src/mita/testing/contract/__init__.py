@@ -46,6 +46,7 @@ from types import ModuleType
 from . import (
     ageing,
     amend,
+    arrivals,
     claim,
     debounce,
     delete,
@@ -89,6 +90,7 @@ PROMISES: tuple[ModuleType, ...] = (
     settle,
     requeue,
     amend,
+    arrivals,
     reschedule,
     delete,
     many,

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
+from mita.model.flow import Arrival
 from mita.model.job import Job, NewJob, Receipt, State
 from mita.model.outcome import (
     Answer,
@@ -21,7 +22,7 @@ from mita.model.outcome import (
 from mita.model.time import Wait
 from mita.ports.store import ASKED
 from mita.rules.asked import kind_after, state_after
-from mita.rules.durable import signal_name, wait_name
+from mita.rules.durable import arrival_name, arrivals, signal_name, wait_name
 from mita.rules.gates import keys_of
 from mita.rules.states import DEAD, TERMINAL, allowed
 from mita.rules.twins import TwinAct, act_on_twin, debounced_due
@@ -195,6 +196,22 @@ def signal(content: Content, record: Record, change: SignalJob) -> Answer:
     content.note(record, "signalled", change.name)
     if record.job.state is State.QUEUED and wait_name(change.name) in values:
         record.change(due=min(record.job.due, content.now))
+    return Answer.DONE
+
+
+def arrive(content: Content, arrival: Arrival) -> Answer:
+    record = content.records.get(arrival.receiver)
+    if record is None:
+        return Answer.UNKNOWN
+    values, name = record.once_values, arrival_name(arrival.sender)
+    if record.job.state in TERMINAL:
+        return Answer.TOO_LATE
+    if name in values:
+        return Answer.TAKEN
+    values[name] = arrival.value
+    if record.job.state is State.QUEUED and arrivals(values) >= arrival.needs:
+        record.change(due=min(record.job.due, content.now))
+        content.notify(record.job.queue)
     return Answer.DONE
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from mita.model.flow import Arrival
 from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import (
@@ -107,6 +108,10 @@ class ExampleStore:
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
         async with self._change() as content:
             return [verbs.amend(content, id, change) for id in ids]
+
+    async def arrive(self, arrivals: Sequence[Arrival]) -> list[Answer]:
+        async with self._change() as content:
+            return [verbs.arrive(content, arrival) for arrival in arrivals]
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         async with self._change() as content:

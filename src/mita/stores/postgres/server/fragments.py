@@ -13,6 +13,7 @@ from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
 from mita.rules.asked import STATE_AFTER, kind_after, may_ask
 from mita.rules.busy import REPLACED_NOTE
+from mita.rules.durable import ARRIVAL
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS, SHOWN_TEXTS
@@ -48,6 +49,7 @@ FRAGMENTS = {
     **{f"hidden_{state}": f"(select {_text(state)})" for state in State},
     "waiting": _texts(WAITING),
     "alive": _texts(ALIVE),
+    "arrival": _text(ARRIVAL),
     "terminal": _texts(TERMINAL),
     **{f"from_{step}": _texts(sources) for step, (sources, _) in TABLE.items()},
     **{f"to_{step}": _text(target) for step, (_, target) in TABLE.items()},

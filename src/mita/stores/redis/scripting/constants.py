@@ -39,7 +39,7 @@ from mita.rules.busy import (
     REPLACED_NOTE,
     BusyPolicy,
 )
-from mita.rules.durable import SIGNAL, WAIT
+from mita.rules.durable import ARRIVAL, SIGNAL, WAIT
 from mita.rules.gates import ONE_MS_US
 from mita.rules.readable import SET_ASIDE_KEEP, unreadable
 from mita.rules.shares import TURN_STEPS
@@ -81,6 +81,7 @@ TEXTS = {
     "BUSY_NOTE": BUSY_NOTE,
     "RATE_NOTE": RATE_POLICY.why,
     "REPLACED_NOTE": REPLACED_NOTE,
+    "ARRIVAL_PREFIX": ARRIVAL,
     "SIGNAL_PREFIX": SIGNAL,
     "WAIT_PREFIX": WAIT,
     "UNREADABLE_ERROR": unreadable("its record cannot be read"),

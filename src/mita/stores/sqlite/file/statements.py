@@ -15,6 +15,7 @@ from mita.model.job import PRIORITIES, Asked, State
 from mita.model.outcome import PrioritiseJob, TimelineEntry, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
+from mita.rules.durable import ARRIVAL
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
@@ -65,6 +66,8 @@ FILLED_IN = {
         for priority in PRIORITIES
     ),
     "latest": str(LATEST),
+    "arrivals_from": _text(ARRIVAL),
+    "arrivals_to": _text(ARRIVAL[:-1] + chr(ord(ARRIVAL[-1]) + 1)),
     "lock_longest": str(DAY),
     "job_columns": JOB_COLUMNS,
     "claim_row": CLAIM_ROW,

@@ -1,0 +1,47 @@
+"""Flows: jobs that wait for the end of other jobs."""
+
+from msgspec import Struct
+
+MOST_STEPS = 100_000  # of one flow
+# A job has at most so many predecessors. More are gathered in groups, each by a job of its own, so
+# that no record grows without bound and no record is written by all.
+MOST_PREDECESSORS = 100
+
+
+class Dependants(Struct, frozen=True, array_like=True, gc=False):
+    """Jobs of one queue that wait for the same job: those with the numbers `first` to `last` of its
+    flow (0 is the flow itself). Each of them waits for `needs` jobs.
+
+    `place` is the place of this job's result among those that they get. `wants_result`: the result
+    is one of their arguments. `always`: they start however this job ends."""
+
+    queue: str
+    first: int
+    last: int
+    needs: int
+    place: int = 0
+    wants_result: bool = False
+    always: bool = False
+
+
+class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
+    """The place of a job in its flow; it is stored with the job's options. `counter` is the job
+    that counts the steps that have ended. `needs` is for how many jobs this one waits."""
+
+    flow: str
+    number: int
+    needs: int = 0
+    dependants: tuple[Dependants, ...] = ()
+    counter: Dependants | None = None
+    always: bool = False
+
+
+class Arrival(Struct, frozen=True, gc=False):
+    """A job tells another one, the `receiver` in `queue`, how it ended (`value`, packed). When
+    `needs` jobs have told the receiver, it is due."""
+
+    queue: str
+    receiver: str
+    sender: str
+    value: bytes
+    needs: int

@@ -1,0 +1,170 @@
+"""Arrivals: jobs that wait until enough other jobs have told them how they ended."""
+
+import asyncio
+
+from mita.model.flow import Arrival
+from mita.model.job import State
+from mita.model.outcome import Answer, CancelJob, RetryJob
+from mita.model.time import LATEST, NOW, When
+from mita.ports.ids import new_id
+from mita.ports.store import Store
+from mita.rules.durable import arrival_name
+
+from .given import (
+    LONG,
+    QUEUE,
+    claim_one,
+    claimed_ids,
+    claims,
+    fail,
+    look,
+    put,
+    running,
+    settled,
+    state_of,
+    succeed,
+)
+
+UNTIL_TOLD = When(at=LATEST)
+
+
+def arrival(
+    receiver: str, sender: str = "a", value: bytes = b"done", needs: int = 1, queue: str = QUEUE
+) -> Arrival:
+    """An arrival of this sender."""
+    return Arrival(queue, receiver, sender, value, needs)
+
+
+async def test_a_job_that_waits_for_others_does_not_start(store: Store) -> None:
+    """However long it is claimed for, and whatever the clock says."""
+    await put(store, when=UNTIL_TOLD)
+    result = await store.claim([QUEUE], 10, LONG, "w1")
+    assert result.claims == []
+
+
+async def test_the_last_arrival_starts_the_job(store: Store, twin: Store) -> None:
+    """Not the one before it."""
+    id = await put(store, when=UNTIL_TOLD)
+    assert await store.arrive([arrival(id, "a", needs=3)]) == [Answer.DONE]
+    assert await twin.arrive([arrival(id, "b", needs=3)]) == [Answer.DONE]
+    assert await claims(store) == []
+    assert await store.arrive([arrival(id, "c", needs=3)]) == [Answer.DONE]
+    assert await claimed_ids(store) == [id]
+
+
+async def test_an_arrival_counts_once(store: Store, twin: Store) -> None:
+    """A sender that tells it twice is one sender; its first value stays."""
+    id = await put(store, when=UNTIL_TOLD)
+    assert await store.arrive([arrival(id, "a", b"first", needs=2)]) == [Answer.DONE]
+    assert await twin.arrive([arrival(id, "a", b"second", needs=2)]) == [Answer.TAKEN]
+    assert await claims(store) == []
+    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.DONE]
+    claim = await claim_one(store)
+    assert await store.load_once(claim, arrival_name("a"), shared=False) == b"first"
+    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.TAKEN]
+
+
+async def test_arrivals_of_one_call(store: Store) -> None:
+    """Many senders and several receivers in one call, each with its own answer."""
+    one, two = await put(store, when=UNTIL_TOLD), await put(store, when=UNTIL_TOLD)
+    told = [
+        arrival(one, "a", needs=2),
+        arrival(two, "a", needs=3),
+        arrival(one, "b", needs=2),
+        arrival(new_id(), "a"),
+    ]
+    answers = await store.arrive(told)
+    assert answers == [Answer.DONE, Answer.DONE, Answer.DONE, Answer.UNKNOWN]
+    assert await claimed_ids(store) == [one]
+    assert await store.arrive([]) == []
+
+
+async def test_arrivals_at_the_same_time(store: Store, twin: Store) -> None:
+    """I4 nothing is lost: of many senders that tell one job at once, each counts, and the job
+    starts once."""
+    id = await put(store, when=UNTIL_TOLD)
+    stores = [store, twin] * 5
+    await asyncio.gather(
+        *(one.arrive([arrival(id, f"s{n}", needs=10)]) for n, one in enumerate(stores))
+    )
+    assert await claimed_ids(store) == [id]
+    assert len(await store.once_values(id)) == 10
+
+
+async def test_an_arrival_at_another_queue(store: Store) -> None:
+    """Sender and receiver need not be in one queue."""
+    id = await put(store, queue="reports", when=UNTIL_TOLD)
+    assert await store.arrive([arrival(id, queue="reports")]) == [Answer.DONE]
+    assert await claimed_ids(store, queues=["reports"]) == [id]
+
+
+async def test_an_arrival_at_a_job_that_has_ended_is_too_late(store: Store) -> None:
+    """Nothing is stored, and the job stays as it is."""
+    claim = await running(store)
+    await settled(store, succeed(claim))
+    assert await store.arrive([arrival(claim.id)]) == [Answer.TOO_LATE]
+    assert await store.once_values(claim.id) == {}
+
+
+async def test_an_arrival_at_a_running_job_is_kept(store: Store) -> None:
+    """The run goes on, and can be settled."""
+    claim = await running(store)
+    assert await store.arrive([arrival(claim.id, value=b"x")]) == [Answer.DONE]
+    assert await store.load_once(claim, arrival_name("a"), shared=False) == b"x"
+    await settled(store, succeed(claim))
+    assert await state_of(store, claim.id) is State.SUCCEEDED
+
+
+async def test_a_job_that_waits_for_others_can_be_cancelled_and_brought_back(store: Store) -> None:
+    """What it was told stays with it, and it waits for the rest."""
+    id = await put(store, when=UNTIL_TOLD)
+    await store.arrive([arrival(id, "a", needs=2)])
+    assert await store.amend([id], CancelJob(LONG)) == [Answer.DONE]
+    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.TOO_LATE]
+    assert await store.amend([id], RetryJob(UNTIL_TOLD)) == [Answer.DONE]
+    assert await claims(store) == []
+    assert (await look(store, id)).due == LATEST
+    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.DONE]
+    assert await claimed_ids(store) == [id]
+
+
+async def test_arrivals_last_through_retries(store: Store) -> None:
+    """A run that failed is retried with everything that it was told."""
+    id = await put(store, when=UNTIL_TOLD)
+    await store.arrive([arrival(id, "a", b"x")])
+    claim = await claim_one(store)
+    await settled(store, fail(claim))
+    await store.amend([id], RetryJob(NOW))
+    again = await claim_one(store)
+    assert await store.load_once(again, arrival_name("a"), shared=False) == b"x"
+
+
+async def test_the_last_arrival_notifies_the_workers_of_the_queue(
+    store: Store, twin: Store
+) -> None:
+    """A worker that sleeps learns of the job that is due now."""
+    id = await put(store, when=UNTIL_TOLD)
+    while await twin.wait([QUEUE], 0.05):
+        pass
+    await store.arrive([arrival(id)])
+    assert await twin.wait([QUEUE], LONG / 1000) == frozenset({QUEUE})
+
+
+async def test_a_job_that_was_told_waits_for_its_key(store: Store) -> None:
+    """It is due, and still needs its key."""
+    holder = await running(store, resource="account")
+    id = await put(store, when=UNTIL_TOLD, resource="account")
+    await store.arrive([arrival(id)])
+    assert await claims(store) == []
+    await settled(store, succeed(holder))
+    assert await claimed_ids(store) == [id]
+
+
+async def test_a_value_of_an_arrival_can_be_empty_or_binary(store: Store) -> None:
+    """It comes back byte by byte."""
+    id = await put(store, when=UNTIL_TOLD)
+    await store.arrive([arrival(id, "a", b"", 2), arrival(id, "b", bytes(range(256)), 2)])
+    assert await store.once_values(id) == {
+        arrival_name("a"): b"",
+        arrival_name("b"): bytes(range(256)),
+    }
