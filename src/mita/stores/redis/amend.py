@@ -19,7 +19,7 @@ from mita.model.outcome import (
 from .codec import when_args
 from .context import RedisContext, parts
 
-ARRIVALS_IN_A_CALL = 200  # the server does nothing else meanwhile
+CALL_ARRIVALS = 200  # the server does nothing else meanwhile
 
 
 async def amend(context: RedisContext, ids: Sequence[str], change: Change) -> list[Answer]:
@@ -37,7 +37,7 @@ async def arrive(context: RedisContext, arrivals: Sequence[Arrival]) -> list[Ans
         by_queue.setdefault(arrival.queue, []).append(at)
 
     async def arrive_in(queue: str, places: list[int]) -> None:
-        for part in parts(places, ARRIVALS_IN_A_CALL):
+        for part in parts(places, CALL_ARRIVALS):
             found = await _arrive(context, queue, [arrivals[at] for at in part])
             for at, answer in zip(part, found, strict=True):
                 answers[at] = answer
