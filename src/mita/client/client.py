@@ -8,6 +8,7 @@ from typing import Any, TypeVar, Unpack
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
+from mita.flows.delivery import conclude, ended_job, is_step, place_of
 from mita.model.job import PRIORITIES
 from mita.model.limits import Rate, stored_limit
 from mita.model.outcome import (
@@ -27,6 +28,7 @@ from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.judge import Retention
 from mita.rules.names import check_key, check_name
+from mita.rules.states import DEAD
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.tasks import Call, Handle, Task
@@ -35,6 +37,8 @@ from mita.twins import RunSync, sync_twin
 from .bulk import Bulk
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
+from .flow_run import FlowRun, FlowTools, downstream, revive
+from .flows import Flow, Group, Link, chain, group
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
 from .repeats import Repeats
@@ -66,6 +70,7 @@ class Client(Inspection, Bulk):
         self._keep = keep
         self._run_sync = run_sync
         self._reports = events
+        self._flow_tools = FlowTools(sender.store, self, tasks, keep, events)
         self.repeats = Repeats(sender.store, tasks, self, events, run_sync)
 
     # ------------------------------------------------------------ enqueue
@@ -91,6 +96,26 @@ class Client(Inspection, Bulk):
     def within(self, connection: Any) -> TransactionalSender:
         """Return a sender that enqueues in the transaction that is open on `connection`."""
         return self._sender.within(connection)
+
+    # ------------------------------------------------------------ flows
+
+    def flow(self, name: str) -> Flow:
+        """Begin a flow: jobs that depend on jobs. `name` is for people."""
+        return Flow(name, self._tasks, self._flow_tools, self._run_sync)
+
+    def chain(self, *links: Link, name: str = "chain") -> Flow:
+        """A flow of steps one after the other. Give calls, `task.call(…)`, or `task.call`: then the
+        result of the step before it is its argument."""
+        return chain(self.flow(name), links)
+
+    def group(self, calls: Iterable[Call[Any]], *, name: str = "group") -> Group:
+        """A flow of steps side by side. `.then(task.call)` adds a step that gets the list of their
+        results."""
+        return group(Group(name, self._tasks, self._flow_tools, self._run_sync), calls)
+
+    def flow_run(self, id: str) -> FlowRun:
+        """The flow with this id, which was enqueued before."""
+        return FlowRun(id, self._flow_tools, self._run_sync)
 
     # ------------------------------------------------------------ ask something of a job
 
@@ -127,6 +152,8 @@ class Client(Inspection, Bulk):
     ) -> Answer:
         """Run a failed or cancelled job again, with its counters at zero: now, or at the given
         time."""
+        if is_step(id):
+            await self._bring_back(id, note(reason))
         return await self._amend(id, RetryJob(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
@@ -162,7 +189,29 @@ class Client(Inspection, Bulk):
         if answer is Answer.UNKNOWN:
             raise unknown_job(id)
         await self._reports.amended(store, Amended(id, change, answer, wall_clock()))
+        if answer is Answer.DONE and isinstance(change, CancelJob):
+            await self._conclude(store, id)
         return answer
+
+    async def _bring_back(self, id: str, reason: str) -> None:
+        """Before a step of a flow is retried: bring the flow and the steps back that were cancelled
+        because of it."""
+        store = await self._store()
+        [job] = await store.find([id])
+        place = None if job is None else place_of(job)
+        if job is not None and place is not None and job.state in DEAD:
+            follow = [one for one in await downstream(store, job, place) if one.id != id]
+            await revive(store, place.flow, follow, reason)
+
+    async def _conclude(self, store: Store, id: str) -> None:
+        """Tell what follows from the end of a job, if it is a step of a flow."""
+        if not is_step(id):
+            return
+        [job] = await store.find([id])
+        ended = None if job is None else ended_job(job)
+        if ended is not None:
+            for one in await conclude(store, [ended], self._keep.failed):
+                await self._reports.amended(store, one)
 
     # ------------------------------------------------------------ ask something of queues and keys
 

@@ -161,7 +161,12 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
 
 
 def _limited_job(id: str, call: Call[Any], headers: bytes) -> NewJob:
-    """The job of a call that has limits."""
+    """The job of a call that has limits. Raises `UsageError` for a call that belongs to a flow."""
+    if call.pending is not None:
+        raise UsageError(
+            f"task {call.task!r}: an argument is the result of a step, which is known only in its "
+            "flow: pass the call to flow.add(…)"
+        )
     options, limits, filled = call.options, call.options.limits, call.limits or CallLimits()
     return NewJob(
         id=id,

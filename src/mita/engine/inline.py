@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mita.events.signals import ignore_signal
+from mita.flows.delivery import place_of
+from mita.flows.own_jobs import run_own_job
+from mita.flows.runs import conclude_settled, prepared, tell_before_settling
 from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
 from mita.model.outcome import Settlement
 from mita.model.time import HOUR, SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.expiry import refusal
+from mita.rules.flow import FLOW_TASKS
 from mita.rules.judge import Retention, judge
 from mita.sync import runs_jobs
 from mita.tasks import Task
@@ -62,16 +66,30 @@ class Inline:
         runs = 0
         for claim in turn.claims:
             ending: Ending | None = refusal(claim)
-            if ending is None:
+            if ending is None and claim.task in FLOW_TASKS:
+                ending = await run_own_job(self._store, claim, self._keep.failed)
+            elif ending is None:
                 runs += 1
                 with runs_jobs():
-                    ending = await self._run(claim)
-            spent = (await self._store.now() - claim.at) / SECOND
-            verdict = judge(claim, ending, self._keep, self._roll, spent=spent)
-            batch, took = await settle(self._store, [Settlement(claim, verdict)], self._keep)
-            await report_repeats(self._store, batch, took, ignore_signal)
+                    ending = await self._run_step(claim)
+            await self._settle(claim, ending)
         waits = [wait for wait in (fires, turn.again) if wait is not None]
         return InlineStep(len(turn.claims), runs, min(waits, default=None))
+
+    async def _settle(self, claim: Claim, ending: Ending) -> None:
+        store, keep = self._store, self._keep
+        spent = (await store.now() - claim.at) / SECOND
+        verdict = judge(claim, ending, keep, self._roll, spent=spent)
+        told = await tell_before_settling(store, [Settlement(claim, verdict)], keep)
+        batch, took = await settle(store, told, keep)
+        await report_repeats(store, batch, took, ignore_signal)
+        await conclude_settled(store, batch, took, keep)
+
+    async def _run_step(self, claim: Claim) -> Ending:
+        """Run a job; if it is a step of a flow, with the results of its predecessors."""
+        place = place_of(claim)
+        ready = claim if place is None else await prepared(self._store, claim, place)
+        return await self._run(ready) if isinstance(ready, Claim) else ready
 
     async def _run(self, claim: Claim) -> Ending:
         task = self._tasks.get(claim.task)

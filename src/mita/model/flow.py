@@ -26,7 +26,8 @@ class Dependants(Struct, frozen=True, array_like=True, gc=False):
 
 class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
     """The place of a job in its flow; it is stored with the job's options. `counter` is the job
-    that counts the steps that have ended. `needs` is for how many jobs this one waits."""
+    that counts the steps that have ended. `needs` is for how many jobs this one waits, and
+    `predecessors` are their numbers, as pairs of the first and the last of a row."""
 
     flow: str
     number: int
@@ -34,6 +35,7 @@ class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
     dependants: tuple[Dependants, ...] = ()
     counter: Dependants | None = None
     always: bool = False
+    predecessors: tuple[tuple[int, int], ...] = ()
 
 
 class Arrival(Struct, frozen=True, gc=False):

@@ -8,6 +8,7 @@ from msgspec.structs import force_setattr
 
 from mita.errors import UsageError, did_you_mean
 
+from .flow import FlowPlace
 from .time import LONGEST, NOW, SECOND, When
 
 MOST_RETRIES = 1000
@@ -101,7 +102,7 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     job fails. That time is the creation of the job plus `when`, the time that the enqueue gave; a
     job without a deadline does not store it. `max_reschedules`: a job that was moved so often fails
     when its handler moves it again. `pause_after`: the job was made by a repeat that is paused
-    after so many failures in a row."""
+    after so many failures in a row. `flow`: its place in a flow."""
 
     retry: Retry = Retry()
     timeout: float | None = None
@@ -111,3 +112,4 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     max_reschedules: int | None = None
     when: When = NOW
     pause_after: int | None = None
+    flow: FlowPlace | None = None

@@ -145,6 +145,34 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     waits_for: tuple[WaitRecord, ...] = ()
 
 
+class FlowStep(Struct, frozen=True):
+    """A step of a flow at one point in time. `state` is None if the step was deleted. `after` are
+    the numbers of the jobs that it waits for, as pairs of the first and the last of a row."""
+
+    number: int
+    id: str
+    task: str
+    queue: str
+    state: DisplayState | None
+    started: datetime | None = None
+    finished: datetime | None = None
+    error: str = ""
+    after: tuple[tuple[int, int], ...] = ()
+    always: bool = False
+
+
+class FlowRecord(Struct, frozen=True, kw_only=True):
+    """A flow at one point in time. It is `running` until all of its steps have ended."""
+
+    id: str
+    name: str
+    state: DisplayState
+    created: datetime
+    finished: datetime | None = None
+    error: str | None = None
+    steps: tuple[FlowStep, ...] = ()
+
+
 class JobPage(Struct, frozen=True):
     """Jobs, newest first. `after` is the argument that gets the next page; None on the last
     page."""

@@ -6,6 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mita.errors import UsageError
+from mita.model.flow import FlowPlace
 from mita.model.policy import JobOptions
 from mita.model.time import LONGEST, SECOND, Moment, When
 
@@ -54,6 +55,11 @@ def with_first_due(packed: bytes, due: Moment) -> bytes:
     if options.deadline is None:
         return packed
     return _encode(replace(options, when=When(at=due)))
+
+
+def with_flow(packed: bytes, place: FlowPlace) -> bytes:
+    """Returns the options of a job that has this place in a flow."""
+    return _encode(replace(options_of(packed), flow=place))
 
 
 def with_pause_after(packed: bytes, failures: int | None) -> bytes:

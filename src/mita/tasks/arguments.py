@@ -8,10 +8,10 @@ stored: the worker's own default is used, so parameters can be added while jobs 
 
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from inspect import Parameter
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -19,10 +19,11 @@ from msgspec.structs import asdict, astuple
 
 from mita.errors import UsageError
 
-from .annotations import STORABLE, parameter_type
+from .annotations import STORABLE, in_words, parameter_type, resolve, storable
 from .hints import unknown_argument
 from .models import is_model
 from .options import Choices
+from .placeholders import ResultOf, found_in
 from .results import Results
 from .signature import read
 from .standins import StandIn
@@ -97,6 +98,9 @@ class Arguments:
         except msgspec.ValidationError as error:
             raise UsageError(f"task {self._task!r}: {_which(error)}") from error
         except UNSTORABLE as error:
+            values = _given(given)
+            if next(found_in(values), None) is not None:
+                raise NeedsFlow(values) from None
             self._refuse_value(given, error)
         if codec.ambiguous:
             self._refuse_another_model(given, seen, codec.ambiguous)
@@ -118,6 +122,42 @@ class Arguments:
         return values[: codec.by_position], dict(
             zip(names, values[codec.by_position :], strict=True)
         )
+
+    def check_pending(self, values: dict[str, Any]) -> None:
+        """Check arguments of which some are results of other steps. Raises `UsageError` for one
+        that does not fit, also for a result of a type that does not."""
+        for name, value in values.items():
+            kind = self._kind_of(name)
+            if isinstance(value, ResultOf):
+                self._check_result(name, kind, value)
+            elif next(found_in(value), None) is None:
+                self._check_alone(name, kind, value)
+
+    def _kind_of(self, name: str) -> Any:
+        parameter = self.signature.parameters[name]
+        annotation = Any if parameter.annotation is Parameter.empty else parameter.annotation
+        return resolve(self._fn, annotation)
+
+    def _check_alone(self, name: str, kind: Any, value: Any) -> None:
+        try:
+            storable(kind)[1].read(encode(value))
+        except msgspec.ValidationError as error:
+            raise UsageError(f"task {self._task!r}: parameter {name!r}: {error}") from error
+        except UNSTORABLE as error:
+            raise UsageError(
+                f"task {self._task!r}: parameter {name!r} is of type {type(value).__qualname__} "
+                f"and cannot be stored ({error}); arguments are {STORABLE}"
+            ) from error
+
+    def _check_result(self, name: str, kind: Any, value: ResultOf) -> None:
+        wanted = _item_of(kind) if value.is_list else kind
+        wrong = next((one for one in value.kinds if not may_be(one, wanted)), None)
+        if wrong is not None:
+            raise UsageError(
+                f"task {self._task!r}: parameter {name!r} is annotated {in_words(kind)}, and "
+                f"{value!r} is {in_words(wrong)}; give a result that fits, or correct the "
+                "annotation"
+            )
 
     @staticmethod
     def named(values: Struct) -> dict[str, Any]:
@@ -220,6 +260,29 @@ class Arguments:
             f"(parameter {largest!r} alone takes {sizes[largest]:,}); store the data elsewhere "
             "and pass its name, or raise payload_limit"
         )
+
+
+class NeedsFlow(Exception):
+    """Some arguments are results of steps. `values` are all arguments, by name."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        super().__init__("some arguments are results of steps of a flow")
+
+
+def _item_of(kind: Any) -> Any:
+    """What a list of this type consists of; Any if it is no list."""
+    args = get_args(kind)
+    return args[0] if get_origin(kind) in (list, Sequence, tuple, Iterable) and args else Any
+
+
+def may_be(kind: Any, wanted: Any) -> bool:
+    """Whether a value of this type may fit the wanted one. Only plain classes are compared; all
+    else is checked when the step runs."""
+    kind, wanted = get_origin(kind) or kind, get_origin(wanted) or wanted
+    if not isinstance(kind, type) or not isinstance(wanted, type):
+        return True
+    return issubclass(kind, wanted) or (kind is int and wanted is float)
 
 
 def _struct(fields: list[Any], by_position: int) -> type[Struct]:

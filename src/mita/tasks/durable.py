@@ -18,6 +18,7 @@ from mita.errors import LeaseLost, UsageError
 from mita.model.job import Claim
 from mita.model.time import LATEST, SECOND, Moment, When
 from mita.rules.durable import (
+    ARRIVAL,
     NEVER,
     TIMED_OUT,
     StoredStep,
@@ -30,6 +31,7 @@ from mita.rules.durable import (
     step_name,
     wait_name,
 )
+from mita.rules.flow import EndedStep, read_told, together
 from mita.rules.names import check_key
 from mita.rules.when import wait
 from mita.twins import sync_twin
@@ -170,6 +172,21 @@ class DurableJob:
             end = NEVER if limit is None else min(self._run.now + limit, LATEST)
             known = await self._keep(key, pack_durable(end))
         return read_moment(known)
+
+    # ------------------------------------------------------------ flows
+
+    async def outcomes(self) -> list[EndedStep]:
+        """How the predecessors of this step ended, in the order of their numbers: `number`, `task`,
+        `state` and the first line of the `error`. It is for steps with `always=True`; other steps
+        start only if all of them succeeded, and this is empty for them."""
+        told = (
+            read_told(value)
+            for name, value in (await self._stored()).items()
+            if name.startswith(ARRIVAL)
+        )
+        return sorted(together(told).ended, key=lambda one: one.number)
+
+    outcomes_sync = sync_twin(outcomes)
 
     # ------------------------------------------------------------ what is stored
 

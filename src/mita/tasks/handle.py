@@ -23,6 +23,7 @@ class Call(Struct, Generic[R_co], frozen=True, gc=False):
     resource: str | None = None
     unique: str | None = None
     limits: CallLimits | None = None
+    pending: dict[str, Any] | None = None  # arguments of which some are results of other steps
 
 
 class Tracker(Protocol):

@@ -107,6 +107,11 @@ class Results:
         except msgspec.ValidationError:
             return plain(packed)
 
+    @property
+    def kind(self) -> Any:
+        """The return annotation as a type; Any if there is none."""
+        return self._kind
+
     @cached_property
     def _kind(self) -> Any:
         """The return annotation as a type; Any if there is none, or if its names cannot be

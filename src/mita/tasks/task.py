@@ -9,11 +9,12 @@ from mita.model.time import When
 from mita.rules.names import fill
 from mita.rules.when import when
 
-from .arguments import PAYLOAD_BYTES, Arguments
+from .arguments import PAYLOAD_BYTES, Arguments, NeedsFlow
 from .handle import Call, Handle, Sender
 from .hints import no_method
 from .limits import NO_LIMITS, CallLimits, check_together
 from .options import Choices, Options, choose
+from .placeholders import found_in
 from .signature import is_async
 
 P = ParamSpec("P")
@@ -48,7 +49,10 @@ class Bound(Generic[P, R]):
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Return a validated, serialised call, for `app.enqueue_many` or `app.repeat`."""
-        payload, values = self._arguments.checked(args, kwargs, self._payload_limit)
+        try:
+            payload, values = self._arguments.checked(args, kwargs, self._payload_limit)
+        except NeedsFlow as found:
+            return self._call_in_flow(found.values)
         options = self._options
         limits = options.limits
         if options.resource is None and options.unique is None and limits is NO_LIMITS:
@@ -60,6 +64,17 @@ class Bound(Generic[P, R]):
             return Call(self.name, payload, options, resource, unique)
         filled = CallLimits(limits.gates(self.name, named), limits.group(named))
         return Call(self.name, payload, options, resource, unique, filled)
+
+    def _call_in_flow(self, values: dict[str, Any]) -> Call[R]:
+        """The call of a step some of whose arguments are results of other steps."""
+        self._arguments.check_pending(values)
+        options = self._options
+        known = {name: value for name, value in values.items() if not any(found_in(value))}
+        resource = None if options.resource is None else fill("resource", options.resource, known)
+        unique = None if options.unique is None else fill("unique", options.unique, known)
+        limits = options.limits
+        filled = CallLimits(limits.gates(self.name, known), limits.group(known))
+        return Call(self.name, b"", options, resource, unique, filled, values)
 
     def at(self, moment: datetime) -> "Bound[P, R]":
         """Run at this point in time, an aware datetime. A time in the past means now."""

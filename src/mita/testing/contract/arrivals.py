@@ -80,8 +80,7 @@ async def test_arrivals_of_one_call(store: Store) -> None:
 
 
 async def test_arrivals_at_the_same_time(store: Store, twin: Store) -> None:
-    """I4 nothing is lost: of many senders that tell one job at once, each counts, and the job
-    starts once."""
+    """Of many senders that tell one job at once, each counts, and the job starts once."""
     id = await put(store, when=UNTIL_TOLD)
     stores = [store, twin] * 5
     await asyncio.gather(

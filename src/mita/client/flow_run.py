@@ -1,0 +1,225 @@
+"""A flow that was enqueued: its state, its results, cancel and retry."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Struct
+
+from mita.errors import UsageError
+from mita.events import ClientEvents
+from mita.events.signals import Enqueued
+from mita.flows.delivery import conclude, ended_job, place_of
+from mita.model.flow import FlowPlace
+from mita.model.job import Job, NewJob
+from mita.model.outcome import Answer, CancelJob, RetryJob
+from mita.model.record import DisplayState, FlowRecord, FlowStep
+from mita.model.time import LATEST, NOW, When
+from mita.ports.clock import wall_clock
+from mita.ports.store import Store
+from mita.rules.claim_size import CALL_JOBS
+from mita.rules.display import as_datetime, shown
+from mita.rules.durable import arrivals
+from mita.rules.flow import FLOW_TASK, FlowSpec, patrol_wait, read_spec, step_id
+from mita.rules.judge import Retention, first_line
+from mita.rules.states import ALIVE, DEAD
+from mita.rules.text import note
+from mita.tasks import Task
+from mita.tasks.handle import Tracker
+from mita.twins import RunSync, sync_twin
+
+if TYPE_CHECKING:
+    from .flows import Step
+
+R = TypeVar("R")
+
+
+class FlowTools(Struct):
+    """What flows need of their app."""
+
+    store: Callable[[], Awaitable[Store]]
+    tracker: Tracker
+    tasks: Mapping[str, Task[Any, Any]]
+    keep: Retention
+    events: ClientEvents
+
+    async def store_jobs(self, jobs: Sequence[NewJob]) -> None:
+        """Store the jobs of a flow in their order, as many in a call as a store takes."""
+        store = await self.store()
+        for at in range(0, len(jobs), CALL_JOBS):
+            some = jobs[at : at + CALL_JOBS]
+            receipts = await store.enqueue(some)
+            self.events.emit(store, Enqueued(some, receipts, wall_clock()))
+
+
+class FlowRun:
+    """A flow that was enqueued."""
+
+    def __init__(self, id: str, tools: FlowTools, run_sync: RunSync) -> None:
+        self.id = id
+        self._tools = tools
+        self._run_sync = run_sync
+
+    async def result(self, step: "Step[R]", timeout: float | None = None) -> R:
+        """Wait until this step has ended and return its result, as `Handle.result` does."""
+        value: R = await self._tools.tracker.result(step_id(self.id, step.number), timeout)
+        return value
+
+    def result_sync(self, step: "Step[R]", timeout: float | None = None) -> R:
+        """`result`, from code that is not async."""
+        value: R = self._run_sync(self.result(step, timeout))
+        return value
+
+    async def wait(self, timeout: float | None = None) -> None:
+        """Wait until all steps have ended. Raises `JobFailed` or `JobCancelled` if the flow did not
+        succeed, and `TimeoutError` after `timeout` seconds."""
+        await self._tools.tracker.result(self.id, timeout)
+
+    wait_sync = sync_twin(wait)
+
+    async def get(self) -> FlowRecord | None:
+        """Return the state of the flow and of all its steps; None if the flow was deleted."""
+        store = await self._tools.store()
+        [job] = await store.find([self.id])
+        if job is None or job.task != FLOW_TASK:
+            return None
+        spec = read_spec(job.payload)
+        jobs = await self._find(store, range(1, spec.steps + 1))
+        now = await store.now()
+        steps = tuple(_step(self.id, number, one, now) for number, one in jobs.items())
+        return FlowRecord(
+            id=job.id,
+            name=spec.name,
+            state=_state(job, now),
+            created=as_datetime(job.created),
+            finished=None if job.finished is None else as_datetime(job.finished),
+            error=job.error,
+            steps=steps,
+        )
+
+    get_sync = sync_twin(get)
+
+    async def cancel(self, reason: str = "") -> int:
+        """Cancel all steps that have not ended. Running steps are asked to stop. Returns how many
+        steps were cancelled or asked."""
+        store = await self._tools.store()
+        jobs = await self._find(store, await self._numbers(store))
+        alive = [job.id for job in jobs.values() if job is not None and job.state in ALIVE]
+        change, done = CancelJob(self._tools.keep.failed, note(reason)), list[str]()
+        asked = 0
+        for at in range(0, len(alive), CALL_JOBS):
+            some = alive[at : at + CALL_JOBS]
+            answers = await store.amend(some, change)
+            done += [id for id, answer in zip(some, answers, strict=True) if answer is Answer.DONE]
+            asked += answers.count(Answer.ASKED)
+        await self._conclude(store, done)
+        return len(done) + asked
+
+    cancel_sync = sync_twin(cancel)
+
+    async def retry(self, reason: str = "") -> int:
+        """Run the failed and cancelled steps again. Steps that wait for others wait again. Returns
+        how many steps were retried."""
+        store = await self._tools.store()
+        jobs = await self._find(store, await self._numbers(store))
+        dead = [job for job in jobs.values() if job is not None and job.state in DEAD]
+        return await revive(store, self.id, dead, note(reason))
+
+    retry_sync = sync_twin(retry)
+
+    async def _numbers(self, store: Store) -> range:
+        """The numbers of all steps, and of the jobs that gather what they tell."""
+        spec = await self._spec(store)
+        return range(1, spec.first_counter)
+
+    async def _spec(self, store: Store) -> FlowSpec:
+        [job] = await store.find([self.id])
+        if job is None or job.task != FLOW_TASK:
+            raise UsageError(
+                f"no flow {self.id!r} is in the store: it never was, or it ended and was deleted"
+            )
+        return read_spec(job.payload)
+
+    async def _find(self, store: Store, numbers: range) -> dict[int, Job | None]:
+        found: dict[int, Job | None] = {}
+        for at in range(0, len(numbers), CALL_JOBS):
+            some = numbers[at : at + CALL_JOBS]
+            found.update(
+                zip(some, await store.find([step_id(self.id, n) for n in some]), strict=True)
+            )
+        return found
+
+    async def _conclude(self, store: Store, ids: Sequence[str]) -> None:
+        for at in range(0, len(ids), CALL_JOBS):
+            jobs = [job for job in await store.find(ids[at : at + CALL_JOBS]) if job is not None]
+            ended = [one for one in map(ended_job, jobs) if one is not None]
+            await conclude(store, ended, self._tools.keep.failed)
+
+    def __repr__(self) -> str:
+        return f"<FlowRun {self.id}>"
+
+
+async def revive(store: Store, flow: str, dead: Sequence[Job], reason: str) -> int:
+    """Bring these failed and cancelled steps of a flow back. The flow itself is first, so that it
+    looks after what a process that dies in between leaves undone. Then come the steps that wait,
+    and last those that can start. Returns how many were brought back."""
+    await store.amend([flow], RetryJob(When(patrol_wait(0)), reason))
+    waiting: list[str] = []
+    starting: list[str] = []
+    for job in dead:
+        (waiting if await _waits(store, job) else starting).append(job.id)
+    revived = 0
+    for ids, when in ((waiting, When(at=LATEST)), (starting, NOW)):
+        for at in range(0, len(ids), CALL_JOBS):
+            answers = await store.amend(ids[at : at + CALL_JOBS], RetryJob(when, reason))
+            revived += answers.count(Answer.DONE)
+    return revived
+
+
+async def _waits(store: Store, job: Job) -> bool:
+    """Whether some predecessors of this step have not told it that they succeeded."""
+    place = place_of(job)
+    if place is None or not place.needs:
+        return False
+    return arrivals(await store.once_values(job.id)) < place.needs
+
+
+async def downstream(store: Store, job: Job, place: FlowPlace) -> list[Job]:
+    """The cancelled jobs of a flow that wait for this one, directly or through others."""
+    found: dict[str, Job] = {}
+    todo = [place]
+    while todo:
+        ids = [
+            step_id(place.flow, number)
+            for one in todo
+            for to in one.dependants
+            if not to.always
+            for number in range(to.first, to.last + 1)
+        ]
+        new = [id for id in dict.fromkeys(ids) if id not in found]
+        jobs = [one for one in await store.find(new) if one is not None and one.state in DEAD]
+        found.update((one.id, one) for one in jobs)
+        todo = [at for one in jobs if (at := place_of(one)) is not None]
+    return [job, *found.values()]
+
+
+def _state(job: Job, now: int) -> DisplayState:
+    """The state of a flow: running until its job has ended."""
+    return DisplayState.RUNNING if job.state in ALIVE else shown(job, now)
+
+
+def _step(flow: str, number: int, job: Job | None, now: int) -> FlowStep:
+    if job is None:
+        return FlowStep(number, step_id(flow, number), "", "", None)
+    place = place_of(job)
+    return FlowStep(
+        number,
+        job.id,
+        job.task,
+        job.queue,
+        shown(job, now),
+        None if job.started is None else as_datetime(job.started),
+        None if job.finished is None else as_datetime(job.finished),
+        first_line(job.error or ""),
+        () if place is None else place.predecessors,
+        place is not None and place.always,
+    )

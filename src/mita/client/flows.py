@@ -1,0 +1,286 @@
+"""Flows: jobs that depend on jobs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType
+from typing import Any, Generic, TypeAlias, TypeVar, cast
+
+from msgspec.structs import replace
+
+from mita.errors import UsageError
+from mita.flows.own_jobs import STORED
+from mita.model.flow import MOST_STEPS, Arrival, FlowPlace
+from mita.model.job import NewJob
+from mita.model.time import LATEST, NOW, When
+from mita.ports.ids import new_id
+from mita.rules.flow import (
+    FLOW_PRIORITY,
+    FLOW_TASK,
+    GATHER_TASK,
+    FlowSpec,
+    PlannedJob,
+    PlannedStep,
+    pack_spec,
+    patrol_wait,
+    plan,
+    rows_of,
+    step_id,
+)
+from mita.rules.names import check_name
+from mita.rules.options import with_flow
+from mita.tasks import Call, Task
+from mita.tasks.placeholders import Places, ResultOf, as_extension, found_in, replaced
+from mita.tasks.stored import encode
+from mita.twins import RunSync
+
+from .calls import check_call
+from .enqueue import new_jobs
+from .flow_run import FlowRun, FlowTools
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+UNTIL_TOLD = When(at=LATEST)
+
+
+class Step(Generic[R_co]):
+    """A step of a flow. `result` is its result as an argument of a later step."""
+
+    __slots__ = ("_kind", "flow", "number", "task")
+
+    def __init__(self, flow: "Flow", number: int, task: str, kind: Any) -> None:
+        self.flow = flow
+        self.number = number
+        self.task = task
+        self._kind = kind
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the task returns something."""
+        return self._kind not in (None, NoneType)
+
+    @property
+    def result(self) -> R_co:
+        """What the step returns, for the arguments of a later step of this flow. Until the flow
+        runs it is a placeholder; for a type checker it has the type of the value."""
+        if not self.has_result:
+            raise UsageError(
+                f"step {self.number} has no result: task {self.task!r} returns None. To run a step "
+                "after it, use flow.add(…, after=[step])"
+            )
+        return cast(R_co, ResultOf(self.flow, [self.number], [self._kind], is_list=False))
+
+    def __repr__(self) -> str:
+        return f"<Step {self.number}, {self.task}, of flow {self.flow.name}>"
+
+
+class _Added:
+    """A step as it was added: its call, and the steps that it waits for."""
+
+    __slots__ = ("after", "always", "call")
+
+    def __init__(self, call: Call[Any], after: list[int], always: bool) -> None:
+        self.call, self.after, self.always = call, after, always
+
+
+class Flow:
+    """A flow that is being built. Nothing is stored until `enqueue`."""
+
+    def __init__(
+        self,
+        name: str,
+        tasks: Mapping[str, Task[Any, Any]],
+        tools: FlowTools,
+        run_sync: RunSync,
+    ) -> None:
+        self.name = check_name("flow", name)
+        self._tasks = tasks
+        self._tools = tools
+        self._run_sync = run_sync
+        self._steps: list[_Added] = []
+
+    def add(
+        self, call: Call[R], *, after: Iterable[Step[Any]] = (), always: bool = False
+    ) -> Step[R]:
+        """Add a step. It starts when the steps `after` which it comes, and those whose results are
+        its arguments, have succeeded. If one of them fails or is cancelled, it is cancelled. With
+        `always` it starts however they end."""
+        check_call(call, self._tasks)
+        wanted = list(dict.fromkeys(n for ref in found_in(call.pending) for n in self._own(ref)))
+        _check_step(call, wanted, always)
+        waits = [*wanted, *(self._number(step) for step in after)]
+        if len(self._steps) == MOST_STEPS:
+            raise UsageError(f"a flow has at most {MOST_STEPS:,} steps: make several flows")
+        if waits and call.options.when is not NOW:
+            raise UsageError(
+                f"task {call.task!r}: a step that waits for others starts when they have ended: "
+                "leave out .at(…) and .after(…), or let its handler call job.sleep(…)"
+            )
+        self._steps.append(_Added(call, list(dict.fromkeys(waits)), always))
+        kind = self._tasks[call.task].arguments.results.kind
+        return Step(self, len(self._steps), call.task, kind)
+
+    def results(self, steps: Sequence[Step[R]]) -> list[R]:
+        """The results of these steps as one list, for the arguments of a later step."""
+        if not steps:
+            raise UsageError("flow.results([]): give at least one step")
+        kinds = [cast(ResultOf, step.result).kinds[0] for step in steps]
+        numbers = [self._number(step) for step in steps]
+        return cast(list[R], ResultOf(self, numbers, kinds, is_list=True))
+
+    async def enqueue(self) -> FlowRun:
+        """Store the flow. Steps without predecessors can start at once."""
+        spec, jobs = self._jobs()
+        flow = jobs[0].id
+        await self._tools.store_jobs(jobs)
+        stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
+        await (await self._tools.store()).arrive([stored])
+        return FlowRun(flow, self._tools, self._run_sync)
+
+    def enqueue_sync(self) -> FlowRun:
+        """`enqueue`, from code that is not async."""
+        return self._run_sync(self.enqueue())
+
+    # ------------------------------------------------------------ from steps to jobs
+
+    def _own(self, ref: ResultOf) -> tuple[int, ...]:
+        if ref.flow is not self:
+            raise UsageError(
+                f"flow {self.name!r}: an argument is the result of a step of another flow; a flow "
+                "knows only its own steps"
+            )
+        return ref.steps
+
+    def _number(self, step: Step[Any]) -> int:
+        if not isinstance(step, Step):
+            raise UsageError(f"{step!r} is not a step: give what flow.add(…) returned")
+        if step.flow is not self:
+            raise UsageError(f"{step!r} is a step of another flow than {self.name!r}")
+        return step.number
+
+    def _jobs(self) -> tuple[FlowSpec, list[NewJob]]:
+        """All jobs of the flow, its own first, in the order in which they are stored."""
+        if not self._steps:
+            raise UsageError(f"flow {self.name!r} has no steps: add some with flow.add(…)")
+        flow = new_id()
+        planned = [
+            PlannedStep(
+                one.call.options.queue,
+                one.after,
+                frozenset(n for ref in found_in(one.call.pending) for n in ref.steps),
+                one.always,
+            )
+            for one in self._steps
+        ]
+        spec, jobs = plan(flow, self.name, planned)
+        own = _own_job(flow, FLOW_TASK, planned[0].queue, FlowPlace(flow, 0, spec.needs + 1))
+        first = replace(own, payload=pack_spec(spec), when=When(patrol_wait(0)))
+        return spec, [first, *(self._job(job) for job in jobs)]
+
+    def _job(self, planned: PlannedJob) -> NewJob:
+        place = planned.place
+        id = step_id(place.flow, place.number)
+        if planned.step is None:
+            return _own_job(id, GATHER_TASK, planned.queue, place)
+        added = self._steps[planned.step]
+        [job] = new_jobs([_whole(added)])
+        when = UNTIL_TOLD if place.needs else job.when
+        return replace(job, id=id, options=with_flow(job.options, place), when=when)
+
+
+def _check_step(call: Call[Any], wanted: Sequence[int], always: bool) -> None:
+    if call.unique is not None:
+        raise UsageError(
+            f"task {call.task!r}: a step of a flow has no unique key: another job could stand for "
+            "it, and its flow would wait for ever. Leave unique= out"
+        )
+    if always and wanted:
+        raise UsageError(
+            f"task {call.task!r}: a step with always=True starts even if others failed, and they "
+            "have no result then: use after=[…], and read job.outcomes in the handler"
+        )
+
+
+def _whole(added: _Added) -> Call[Any]:
+    """The call of a step, with the places of the results among its arguments."""
+    call = added.call
+    if call.pending is None:
+        return call
+    places = {number: place for place, number in enumerate(added.after)}
+
+    def extension(ref: ResultOf) -> Any:
+        found = [places[number] for number in ref.steps]
+        in_order = found == sorted(found)
+        rows = rows_of(found) if in_order else tuple((place, place) for place in found)
+        return as_extension(Places(rows, ref.is_list))
+
+    values = {name: replaced(value, extension) for name, value in call.pending.items()}
+    return replace(call, payload=encode(values), pending=None)
+
+
+def _own_job(id: str, task: str, queue: str, place: FlowPlace) -> NewJob:
+    """A job of the flow that runs no code of the user."""
+    return NewJob(
+        id=id,
+        task=task,
+        queue=queue,
+        payload=b"",
+        options=with_flow(b"", place),
+        priority=FLOW_PRIORITY,
+        when=UNTIL_TOLD,
+        fresh=True,
+    )
+
+
+# ---------------------------------------------------------------- chains and groups
+
+Link: TypeAlias = Call[Any] | Callable[..., Call[Any]]
+
+
+def chain(flow: Flow, links: Sequence[Link]) -> Flow:
+    """Fill a flow with a chain: each link after the first is a call, or `task.call`, which gets the
+    result of the link before it."""
+    if not links:
+        raise UsageError("chain(): give at least one call")
+    last: Step[Any] | None = None
+    for link in links:
+        if isinstance(link, Call):
+            call = link
+        elif last is None:
+            raise UsageError("chain(…): begin with a call, task.call(…), with its arguments")
+        else:
+            call = _called(link, last)
+        last = flow.add(call, after=() if last is None else [last])
+    return flow
+
+
+def _called(link: Callable[..., Call[Any]], before: Step[Any]) -> Call[Any]:
+    if not callable(link):
+        raise UsageError(f"chain(…): {link!r} is no call: give task.call(…) or task.call")
+    return link(before.result) if before.has_result else link()
+
+
+class Group(Flow):
+    """Calls that run side by side. `then` adds a step that gets the list of their results."""
+
+    members: tuple[Step[Any], ...] = ()
+
+    def then(self, link: Link) -> Flow:
+        """Run this after all members have succeeded. `task.call` gets the list of their results; a
+        call, `task.call(…)`, is run as it is."""
+        if isinstance(link, Call):
+            self.add(link, after=self.members)
+        elif callable(link):
+            has_results = all(step.has_result for step in self.members)
+            call = link(self.results(self.members)) if has_results else link()
+            self.add(call, after=self.members)
+        else:
+            raise UsageError(f"then({link!r}): give task.call(…) or task.call")
+        return self
+
+
+def group(flow: Group, calls: Iterable[Call[Any]]) -> Group:
+    """Fill a flow with calls that run side by side."""
+    flow.members = tuple(flow.add(call) for call in calls)
+    if not flow.members:
+        raise UsageError("group([]): give at least one call")
+    return flow

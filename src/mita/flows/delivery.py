@@ -1,0 +1,164 @@
+"""Telling the dependants of a job how it ended."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from mita.events.signals import Amended
+from mita.model.flow import Arrival, Dependants, FlowPlace
+from mita.model.job import Claim, Job, State
+from mita.model.outcome import Answer, CancelJob
+from mita.model.time import Wait
+from mita.ports.clock import wall_clock
+from mita.ports.store import Store
+from mita.rules.claim_size import CALL_JOBS
+from mita.rules.durable import arrival_name
+from mita.rules.flow import (
+    Told,
+    pack_told,
+    read_told,
+    receivers,
+    step_id,
+    told_by_step,
+    told_to_counter,
+)
+from mita.rules.judge import first_line
+from mita.rules.options import options_of
+from mita.rules.states import TERMINAL
+from mita.rules.text import note
+
+_STEP_ID_CHARACTERS = 33  # at least: the id of a flow, a point and a number
+
+
+class EndedJob(Struct, frozen=True):
+    """A job of a flow that has ended, or is about to."""
+
+    id: str
+    place: FlowPlace
+    task: str
+    state: State
+    result: bytes | None = None
+    error: str = ""
+
+
+def place_of(job: Claim | Job) -> FlowPlace | None:
+    """The place of a job in a flow; None if it is in none."""
+    return options_of(job.options).flow if is_step(job.id) else None
+
+
+def is_step(id: str) -> bool:
+    """Whether this may be the id of a step of a flow. Ids of most other jobs are shorter."""
+    return len(id) >= _STEP_ID_CHARACTERS
+
+
+def ended_job(job: Job) -> EndedJob | None:
+    """A job of a flow that has ended, from its record; None if it is in no flow or has not
+    ended."""
+    place = place_of(job)
+    if place is None or job.state not in TERMINAL:
+        return None
+    return EndedJob(job.id, place, job.task, job.state, job.result, first_line(job.error or ""))
+
+
+# ---------------------------------------------------------------- before a job is settled
+
+
+def success_arrivals(job: EndedJob) -> list[Arrival]:
+    """What a job that is about to succeed tells its dependants."""
+    return [
+        arrival
+        for to in job.place.dependants
+        for arrival in _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
+    ]
+
+
+def _ending(job: EndedJob) -> tuple[str, State, bytes | None, str]:
+    return job.task, job.state, job.result, job.error
+
+
+def _arrivals(job: EndedJob, to: Dependants, told: Told) -> Iterable[Arrival]:
+    value = pack_told(told)
+    return (
+        Arrival(to.queue, receiver, job.id, value, to.needs)
+        for receiver in receivers(job.place.flow, to)
+    )
+
+
+async def arrive(store: Store, arrivals: Sequence[Arrival]) -> None:
+    """Tell all of these. What was told before stays."""
+    for at in range(0, len(arrivals), CALL_JOBS):
+        await store.arrive(arrivals[at : at + CALL_JOBS])
+
+
+async def told_before(store: Store, claim: Claim, place: FlowPlace) -> Told | None:
+    """What an earlier run of this job has told its first dependant; None if it has told nothing.
+    Then it succeeded, and its worker died before it was settled."""
+    for to in place.dependants:
+        if not to.always:
+            values = await store.once_values(step_id(place.flow, to.first))
+            value = values.get(arrival_name(claim.id))
+            return None if value is None else read_told(value)
+    return None
+
+
+# ---------------------------------------------------------------- after a job is settled
+
+
+async def conclude(store: Store, ended: Iterable[EndedJob], keep: Wait) -> list[Amended]:
+    """Tell everything that follows from the end of these jobs: their counters, their dependants,
+    and those that are cancelled because of it. `keep` is how long cancelled jobs are kept. Returns
+    what was cancelled. It may be called again at any time: what is done stays done."""
+    todo, cancelled = list(ended), list[Amended]()
+    while todo:
+        await arrive(store, [arrival for job in todo for arrival in _after(job)])
+        stopped: list[str] = []
+        for job in todo:
+            stopped += await _cancel_dependants(store, job, keep, cancelled)
+        found = [job for job in await store.find(stopped) if job is not None]
+        todo = [one for one in map(ended_job, found) if one is not None]
+    return cancelled
+
+
+def _after(job: EndedJob) -> Iterable[Arrival]:
+    """What a job that was settled tells. A success has told its dependants before, but a handler
+    that settled its job itself has not."""
+    for to in job.place.dependants:
+        if to.always or job.state is State.SUCCEEDED:
+            yield from _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
+    if job.place.counter is not None:
+        told = told_to_counter(job.place.number, job.state)
+        yield from _arrivals(job, job.place.counter, told)
+
+
+async def _cancel_dependants(
+    store: Store, job: EndedJob, keep: Wait, cancelled: list[Amended]
+) -> list[str]:
+    """Cancel the dependants of a job that did not succeed. Returns those that were cancelled."""
+    if job.state is State.SUCCEEDED:
+        return []
+    ids = [
+        id for to in job.place.dependants if not to.always for id in receivers(job.place.flow, to)
+    ]
+    return await cancel(store, ids, reason_of(job), keep, cancelled)
+
+
+async def cancel(
+    store: Store, ids: Sequence[str], reason: str, keep: Wait, cancelled: list[Amended]
+) -> list[str]:
+    """Cancel these jobs of a flow. Adds what happened to `cancelled`, and returns the ids of those
+    that were cancelled."""
+    change, done = CancelJob(keep, note(reason)), list[str]()
+    for at in range(0, len(ids), CALL_JOBS):
+        some = ids[at : at + CALL_JOBS]
+        for id, answer in zip(some, await store.amend(some, change), strict=True):
+            if answer is Answer.DONE:
+                done.append(id)
+                cancelled.append(Amended(id, change, answer, wall_clock()))
+    return done
+
+
+def reason_of(job: EndedJob) -> str:
+    """Why the dependants of this job are cancelled."""
+    if job.state is State.FAILED:
+        return f"step {job.place.number} ({job.task}) failed: {job.error}"
+    return f"step {job.place.number} ({job.task}) was cancelled"

@@ -1,0 +1,117 @@
+"""The runs of a flow's steps: what happens before a run, before it is settled, and after that."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from mita.errors import Rejected
+from mita.events.signals import Amended
+from mita.model.ending import Ending, Raised, Returned, Suspended
+from mita.model.flow import FlowPlace
+from mita.model.job import Claim, State
+from mita.model.outcome import Settlement
+from mita.model.time import SECOND, Wait, When
+from mita.ports.store import Store
+from mita.rules.durable import ARRIVAL
+from mita.rules.flow import NO_RESULT, read_told, together
+from mita.rules.judge import Retention, first_line, judge
+from mita.rules.states import TERMINAL
+from mita.tasks.placeholders import fill_in
+
+from .delivery import EndedJob, arrive, conclude, place_of, success_arrivals, told_before
+
+# Until a step looks again that was started too early. The last arrival may come while it is being
+# put back, and would not wake it.
+TOO_EARLY_WAIT: Wait = 30 * SECOND
+
+
+async def prepared(store: Store, claim: Claim, place: FlowPlace) -> Claim | Ending:
+    """Get a step ready to run: returns its claim, with the results of its predecessors as
+    arguments. Returns an ending if the step must not run now: its predecessors have not told it, or
+    an earlier run has told its dependants that it succeeded."""
+    if claim.crashes or claim.interruptions:
+        told = await told_before(store, claim, place)
+        if told is not None:
+            return Returned(told.results[0] if told.results else NO_RESULT)
+    if not place.needs:
+        return claim
+    values = await store.once_values(claim.id)
+    told_to_me = [read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)]
+    if len(told_to_me) < place.needs:  # a person has moved it
+        return Suspended(When(TOO_EARLY_WAIT))
+    return replace(claim, payload=fill_in(claim.payload, together(told_to_me).results))
+
+
+async def tell_before_settling(
+    store: Store, settlements: Sequence[Settlement], keep: Retention
+) -> list[Settlement]:
+    """Tell the dependants of the steps that succeeded. Returns the settlements; a step whose result
+    a store does not take fails instead."""
+    jobs = [_ended(one) for one in settlements]
+    arrivals = [
+        arrival
+        for job in jobs
+        if job is not None and job.state is State.SUCCEEDED
+        for arrival in success_arrivals(job)
+    ]
+    try:
+        await arrive(store, arrivals)
+    except Rejected as error:
+        if len(settlements) > 1:
+            return [
+                one
+                for settlement in settlements
+                for one in await tell_before_settling(store, [settlement], keep)
+            ]
+        return [_too_large(settlements[0], error, keep)]
+    return list(settlements)
+
+
+async def recovered(
+    store: Store, settlements: Sequence[Settlement], keep: Retention
+) -> list[Settlement]:
+    """The settlements of lost runs. A step that has told its dependants before its worker died has
+    succeeded."""
+    return [await _recovered(store, one, keep) for one in settlements]
+
+
+async def _recovered(store: Store, settlement: Settlement, keep: Retention) -> Settlement:
+    claim, place = settlement.claim, place_of(settlement.claim)
+    if place is None or settlement.verdict.state is not State.FAILED:
+        return settlement
+    told = await told_before(store, claim, place)
+    if told is None:
+        return settlement
+    result = told.results[0] if told.results else NO_RESULT
+    return Settlement(claim, judge(claim, Returned(result), keep, 0.0))
+
+
+async def conclude_settled(
+    store: Store, settlements: Iterable[Settlement], took: Iterable[bool], keep: Retention
+) -> list[Amended]:
+    """Tell what follows from the settlements that were written. Returns what was cancelled."""
+    ended = [
+        job
+        for one, written in zip(settlements, took, strict=True)
+        if written and (job := _ended(one)) is not None and job.state in TERMINAL
+    ]
+    return await conclude(store, ended, keep.failed) if ended else []
+
+
+def _ended(settlement: Settlement) -> EndedJob | None:
+    claim, verdict = settlement.claim, settlement.verdict
+    place = place_of(claim)
+    if place is None:
+        return None
+    state = State.CANCELLED if settlement.was_cancelled else verdict.state
+    error = first_line(verdict.error or "")
+    return EndedJob(claim.id, place, claim.task, state, verdict.result, error)
+
+
+def _too_large(settlement: Settlement, error: Rejected, keep: Retention) -> Settlement:
+    claim = settlement.claim
+    text = (
+        f"Rejected: the store did not take the result for the next steps of the flow ({error}); "
+        "store it elsewhere and return its name"
+    )
+    return replace(settlement, verdict=judge(claim, Raised(text, final=True), keep, 0.0))
