@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mita.errors import Rejected, StoreError
 from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
+from mita.flows.delivery import LONGEST_PLAIN_ID_CHARACTERS
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, EVENTS, REPEATS
@@ -60,6 +61,7 @@ class ClaimLoop:
         self.settling: list[Settlement] = []  # in the call that is under way, or in the last one
         self.stale = 0
         self._of_repeats: list[tuple[Settlement, bool]] = []  # settled, and to be reported
+        self._of_flows: list[tuple[Settlement, bool]] = []  # settled, and to be told
 
     async def run(self) -> None:
         """Claim and settle until `leaving` is set or `max_jobs` have started, and then until every
@@ -68,6 +70,7 @@ class ClaimLoop:
         while (
             executor.ended
             or executor.held
+            or executor.flows.in_hand
             or (executor.started < self._max_jobs and not self.leaving)
         ):
             executor.changed.clear()
@@ -78,7 +81,10 @@ class ClaimLoop:
             await self._settle_and_claim(limit, beside=beside)
             if self._of_repeats:
                 await self._report_repeats()
-            idle = limit and not executor.held and not executor.ended
+            if self._of_flows:
+                settled, self._of_flows = self._of_flows, []
+                await executor.flows.conclude(settled)
+            idle = limit and not (executor.held or executor.ended or executor.flows.in_hand)
             if idle and self._is_over is not None and await self._is_over():
                 return
 
@@ -180,6 +186,8 @@ class ClaimLoop:
             self._emit(signal)
             if [one for one in batch if one.claim.repeat is not None]:
                 self._of_repeats += zip(batch, took, strict=True)
+            if [one for one in batch if len(one.claim.id) > LONGEST_PLAIN_ID_CHARACTERS]:
+                self._of_flows += zip(batch, took, strict=True)
         if result.busy:
             log_busy(result.busy)
             self._emit(BusyJobs(result.busy, self._clock.now()))

@@ -12,11 +12,13 @@ import time
 from collections import deque
 
 from mita.events.signals import RunsStarted
+from mita.flows.delivery import is_step, place_of
 from mita.model.ending import Ending, Interrupted, Unknown
 from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Start
 from mita.rules.claim_size import Load
 from mita.rules.expiry import refusal, seconds_left
+from mita.rules.flow import FLOW_TASKS
 from mita.rules.judge import RELEASE, judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.traces import TRACING, tracer
@@ -24,6 +26,7 @@ from mita.traces import TRACING, tracer
 from . import left_behind
 from .context import WorkerContext
 from .execution import Execution, RunContext, Stop
+from .flow_runs import FlowRuns
 from .full_pools import with_free_slot
 from .job_log import log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
@@ -50,6 +53,7 @@ class Executor:
         self._thread_slots = settings.threads if "thread" in self.executors() else 0
         self._threads = ThreadPool(settings.threads, self._thread_done)
         self._processes = Processes(processes, context.retention, context.store.room)
+        self.flows = FlowRuns(context, self._start_prepared, self._finish, self._settle_soon)
         self.changed = asyncio.Event()
         self.ended: list[Settlement] = []  # not settled in the store yet
         self.waiting: deque[Execution] = deque()  # claimed, without a slot yet
@@ -91,7 +95,11 @@ class Executor:
         for claim in taken:
             task = self._tasks.get(claim.task)
             if task is None:
-                self._leave_to_others(claim)
+                self._run_own_or_leave(claim, deadline)
+            elif is_step(claim.id) and (place := place_of(claim)) is not None:
+                execution = Execution(claim, task, self._runs, deadline, now)
+                self.held.add(execution)
+                self.flows.prepare(execution, place)
             else:
                 fresh.append(Execution(claim, task, self._runs, deadline, now))
         self.held.update(fresh)
@@ -148,6 +156,21 @@ class Executor:
             loop = self._runs.loop
             execution.timer = loop.call_later(timeout, self._overrun, execution)
         self._threads.run(execution)
+
+    def _run_own_or_leave(self, claim: Claim, deadline: float) -> None:
+        if claim.task in FLOW_TASKS:
+            self.flows.run_own(claim, deadline)
+        else:
+            self._leave_to_others(claim)
+
+    def _start_prepared(self, execution: Execution) -> None:
+        """A step of a flow is ready to run."""
+        if execution.settled:  # the worker has given it back meanwhile
+            return
+        self.waiting.append(execution)
+        self._start_waiting()
+        if self._leaving:
+            self.put_back()
 
     def _leave_to_others(self, claim: Claim) -> None:
         """Put back a job whose task this worker does not know, unless it came too late anyway."""
@@ -218,10 +241,18 @@ class Executor:
                 log_success(claim, self._success_level, seconds)
             # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
+            settlement = Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start)
+            if verdict.state is State.SUCCEEDED and is_step(claim.id) and place_of(claim):
+                self.flows.tell(settlement, execution.deadline)
+                return
             is_first = not self.ended
-            self.ended.append(Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start))
+            self.ended.append(settlement)
             if not is_first:  # the claim loop knows of the first
                 return
+        self.changed.set()
+
+    def _settle_soon(self, settlement: Settlement) -> None:
+        self.ended.append(settlement)
         self.changed.set()
 
     def _settle_unstarted(self, claim: Claim, ending: Ending) -> None:

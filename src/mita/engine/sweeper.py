@@ -6,6 +6,7 @@ import random
 
 from mita.errors import StoreError
 from mita.events.signals import RunsSettled
+from mita.flows.runs import conclude_settled, recovered
 from mita.model.ending import Lost
 from mita.model.job import Claim
 from mita.model.outcome import Settlement
@@ -49,9 +50,12 @@ class Sweeper:
         context, store = self._context, self._context.store
         while lost := await store.reap(BATCH_JOBS, context.lease, context.id):
             settlements = [self._settlement(claim) for claim in lost]
+            settlements = await recovered(store, settlements, context.retention)
             batch, took = await settle(store, settlements, context.retention)
             context.emit(RunsSettled(batch, took, context.id, lost[-1].at))
             await report_repeats(store, batch, took, context.emit)
+            for one in await conclude_settled(store, batch, took, context.retention):
+                context.emit(one)
             if len(lost) < BATCH_JOBS:
                 break
 

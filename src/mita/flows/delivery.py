@@ -27,7 +27,7 @@ from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 from mita.rules.text import note
 
-_STEP_ID_CHARACTERS = 33  # at least: the id of a flow, a point and a number
+LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 
 
 class EndedJob(Struct, frozen=True):
@@ -48,7 +48,7 @@ def place_of(job: Claim | Job) -> FlowPlace | None:
 
 def is_step(id: str) -> bool:
     """Whether this may be the id of a step of a flow. Ids of most other jobs are shorter."""
-    return len(id) >= _STEP_ID_CHARACTERS
+    return len(id) > LONGEST_PLAIN_ID_CHARACTERS
 
 
 def ended_job(job: Job) -> EndedJob | None:

@@ -10,7 +10,7 @@ import pytest
 from mita.errors import Rejected
 from mita.model.job import State
 from mita.model.outcome import Answer, CancelJob, Held, PrioritiseJob
-from mita.model.time import NOW, When
+from mita.model.time import LATEST, NOW, When
 from mita.model.view import Health
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import Can
@@ -18,6 +18,7 @@ from mita.stores.nats import NatsStore
 from mita.stores.nats import claim as claiming
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream.clock import as_stamp, nanoseconds
+from mita.stores.nats.stream.job_records import locate
 from mita.stores.nats.stream.reader import StoredMessage
 from mita.stores.nats.tickets import draining
 from mita.stores.nats.tickets import pull as pulling
@@ -37,6 +38,7 @@ from mita.testing.contract.given import (
     settled,
     succeed,
 )
+from tests.waiting import until
 
 from . import servers
 
@@ -50,6 +52,20 @@ async def all_at_once(store: NatsStore, jobs: int, queues: list[str]) -> list[st
             break
         await settled(store, *map(release, found))
     return [claim.id for claim in found]
+
+
+async def test_a_job_for_the_end_of_time_stays_a_schedule(store: NatsStore) -> None:
+    """The server counts nanoseconds in 64 bits: it would fire a schedule after the year 2262 at
+    once, and claims would look at the ticket again and again."""
+    never = await put(store, when=When(at=LATEST))
+    soon = await put(store, when=When(1000))
+    await until(lambda: _has_ticket(store, soon))
+    assert not await _has_ticket(store, never)
+
+
+async def _has_ticket(store: NatsStore, id: str) -> bool:
+    [located] = (await locate(store.context, [id])).values()
+    return bool(located.ticket)
 
 
 async def test_priorities_are_exact_and_jobs_of_one_come_in_order_of_arrival(

@@ -37,6 +37,8 @@ from .subjects import Subjects, token
 SCHEDULE_LEAD_MS: Wait = 300
 SAFETY_DELAY_MS: Wait = 30 * SECOND
 FIRE_MARGIN_MS: Wait = 400
+# The server counts nanoseconds in 64 bits, and fires a schedule after the year 2262 at once.
+LATEST_SCHEDULE: Moment = 7_258_118_400_000  # the beginning of the year 2200
 TOMBSTONE_S = 30  # how long the record of a deleted job overrules its late tickets
 SMALL_RECORD_BYTES = 4096  # fits into a message of every server
 # The server removes an ended job so much later than asked, so that a prune can count it.
@@ -150,7 +152,9 @@ def fenced(seq: int, headers: bytes = b"") -> bytes:
 
 def schedule_time(record: NatsJob, now: Moment) -> Moment:
     """Returns when the server makes a ticket of a record that is written at `now`."""
-    return now + SAFETY_DELAY_MS if is_due_soon(record, now) else record.due - SCHEDULE_LEAD_MS
+    if is_due_soon(record, now):
+        return now + SAFETY_DELAY_MS
+    return min(record.due - SCHEDULE_LEAD_MS, LATEST_SCHEDULE)
 
 
 def is_about_to_fire(schedule_at: Moment, now: Moment) -> bool:

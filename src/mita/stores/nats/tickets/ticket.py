@@ -5,6 +5,8 @@ from msgspec import Struct
 from mita.stores.nats.codec import NatsJob
 from mita.stores.nats.context import NatsContext
 
+LONGEST_GIVE_BACK_NS = 86_400 * 1_000_000_000  # the server's own limit is 292 years
+
 
 class Ticket(Struct, gc=False):
     """A ready job that was delivered to this store but is not claimed yet. Without an answer the
@@ -22,8 +24,9 @@ def acknowledge(context: NatsContext, tickets: list[Ticket]) -> None:
 
 
 def give_back(context: NatsContext, ticket: Ticket, delay_ns: int) -> None:
-    """Have the ticket delivered again after this delay, to any store."""
-    context.wire.send_message(ticket.reply, b'-NAK {"delay": %d}' % max(1, delay_ns))
+    """Have the ticket delivered again after this delay, but within a day, to any store."""
+    delay_ns = min(max(1, delay_ns), LONGEST_GIVE_BACK_NS)
+    context.wire.send_message(ticket.reply, b'-NAK {"delay": %d}' % delay_ns)
 
 
 def give_back_all(context: NatsContext, tickets: list[Ticket]) -> None:

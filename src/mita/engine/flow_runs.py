@@ -1,0 +1,165 @@
+"""The steps of flows in a worker: what is read before their runs, and told before they are settled.
+
+Steps that end at about the same time tell their dependants in one call."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from mita.errors import StoreError
+from mita.flows.own_jobs import run_own_job
+from mita.flows.runs import conclude_settled, prepared, tell_before_settling
+from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
+from mita.model.flow import FlowPlace
+from mita.model.job import Claim
+from mita.model.outcome import Settlement
+from mita.rules.claim_size import CALL_JOBS
+from mita.rules.judge import judge
+
+from .backoff import run_backoff
+from .context import WorkerContext
+from .execution import Execution
+
+log = logging.getLogger("mita.worker")
+
+T = TypeVar("T")
+
+
+class FlowRuns:
+    """Works on claims before and after their runs. `start` is called with a run that is ready,
+    `finish` with one that must not run, and `settle` with what is to be settled. `in_hand` is how
+    many claims are here."""
+
+    def __init__(
+        self,
+        context: WorkerContext,
+        start: Callable[[Execution], None],
+        finish: Callable[[Execution, Ending], None],
+        settle: Callable[[Settlement], None],
+    ) -> None:
+        self._context, self._start, self._finish, self._settle = context, start, finish, settle
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._untold: list[tuple[Settlement, float]] = []  # and when the lease ends
+        self._is_telling = False
+        self.in_hand = 0
+
+    # ------------------------------------------------------------ before a run
+
+    def prepare(self, execution: Execution, place: FlowPlace) -> None:
+        """Read what the run of a step needs, and start it."""
+        self._begin(self._prepare(execution, place))
+
+    async def _prepare(self, execution: Execution, place: FlowPlace) -> None:
+        store, claim = self._context.store, execution.claim
+        ready = await self._until(execution.deadline, lambda: prepared(store, claim, place), claim)
+        if isinstance(ready, Claim):
+            execution.claim = ready
+            self._start(execution)
+        elif not execution.settled:
+            self._finish(execution, ready or Interrupted(False, STORE_AWAY))
+
+    def run_own(self, claim: Claim, deadline: float) -> None:
+        """Run a job of a flow that runs no code of the user."""
+        self._begin(self._run_own(claim, deadline))
+
+    async def _run_own(self, claim: Claim, deadline: float) -> None:
+        context = self._context
+        try:
+            ending = await self._until(
+                deadline,
+                lambda: run_own_job(context.store, claim, context.retention.failed),
+                claim,
+            )
+        except Exception as error:
+            log.exception("job %s of %s failed", claim.id, claim.task)
+            ending = Raised(f"{type(error).__name__}: {error}")
+        ending = ending or Interrupted(True, STORE_AWAY)
+        verdict = judge(claim, ending, context.retention, random.random())
+        self._settle(Settlement(claim, verdict))
+
+    # ------------------------------------------------------------ before a settlement
+
+    def tell(self, settlement: Settlement, deadline: float) -> None:
+        """Tell the dependants of a step that it succeeded, and settle it then."""
+        self._untold.append((settlement, deadline))
+        if not self._is_telling:
+            self._is_telling = True
+            self._begin(self._tell())
+
+    async def _tell(self) -> None:
+        """Tell what there is, until there is no more. Steps that end in the meantime go with the
+        next call."""
+        try:
+            while self._untold:
+                some, self._untold = self._untold[:CALL_JOBS], self._untold[CALL_JOBS:]
+                await self._tell_some(some)
+        finally:
+            self._is_telling = False
+
+    async def _tell_some(self, some: list[tuple[Settlement, float]]) -> None:
+        context = self._context
+        batch, deadline = [one for one, _ in some], min(end for _, end in some)
+        self.in_hand += len(batch)
+        try:
+            told = await self._until(
+                deadline,
+                lambda: tell_before_settling(context.store, batch, context.retention),
+                batch[0].claim,
+            )
+        finally:
+            self.in_hand -= len(batch)
+        for one in told or ():  # without an answer their leases end, and another worker goes on
+            self._settle(one)
+
+    # ------------------------------------------------------------ after a settlement
+
+    async def conclude(self, settled: list[tuple[Settlement, bool]]) -> None:
+        """Tell what follows from settlements that were written. What fails here is found by the
+        patrol of the flow."""
+        context = self._context
+        try:
+            cancelled = await conclude_settled(
+                context.store,
+                [one for one, _ in settled],
+                [took for _, took in settled],
+                context.retention,
+            )
+        except StoreError as error:
+            log.warning("the end of %d jobs was not told to their flows: %s", len(settled), error)
+            return
+        for one in cancelled:
+            context.emit(one)
+
+    # ------------------------------------------------------------ calls to the store
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        self.in_hand += 1
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self.in_hand -= 1
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a step of a flow was left to another worker: %r", error)
+
+    async def _until(
+        self, deadline: float, call: Callable[[], Awaitable[T]], claim: Claim
+    ) -> T | None:
+        """Call the store, and retry while it is unreachable; None when the lease is nearly over."""
+        backoff = run_backoff()
+        while True:
+            try:
+                return await call()
+            except StoreError as error:
+                if not error.transient:
+                    raise
+                pause = backoff.fail()
+                if time.monotonic() + pause >= deadline:
+                    log.warning("job %s waited for its store in vain: %s", claim.id, error)
+                    return None
+                await asyncio.sleep(pause)
