@@ -5,6 +5,9 @@ from mita.client import Events, SyncEvents
 from mita.client.bulk import Confirm, ShowProgress
 from mita.client.enqueue import TransactionalSender as TransactionalSender
 from mita.client.filters import JobFilters
+from mita.client.flow_run import FlowRun
+from mita.client.flow_step import Step
+from mita.client.flows import Flow, GroupFlow, Link
 from mita.client.repeat_spec import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
 from mita.engine.scheduler_process import StandaloneScheduler as Scheduler
@@ -30,7 +33,16 @@ from mita.model.limits import Key, Rate
 from mita.model.outcome import Answer
 from mita.model.pattern import All, Cron, Every, Pattern
 from mita.model.policy import Jitter, Retry
-from mita.model.record import BackfillResult, BulkResult, Failure, JobPage, JobRecord, RepeatRecord
+from mita.model.record import (
+    BackfillResult,
+    BulkResult,
+    Failure,
+    FlowRecord,
+    FlowStep,
+    JobPage,
+    JobRecord,
+    RepeatRecord,
+)
 from mita.model.record import DisplayState as DisplayState
 from mita.model.record import ProgressReport as ProgressReport
 from mita.model.record import SignalRecord as SignalRecord
@@ -41,6 +53,7 @@ from mita.model.record import WaitRecord as WaitRecord
 from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.evidence import Reason, ReasonCode
+from mita.rules.flow import EndedStep
 from mita.rules.judge import Retention as Retention
 from mita.settings import StoreURL
 from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable
@@ -61,10 +74,16 @@ __all__ = [
     "Confirm",
     "Cron",
     "DisplayState",
+    "EndedStep",
     "EventKind",
     "Events",
     "Every",
     "Failure",
+    "Flow",
+    "FlowRecord",
+    "FlowRun",
+    "FlowStep",
+    "GroupFlow",
     "Handle",
     "Holder",
     "Jitter",
@@ -78,6 +97,7 @@ __all__ = [
     "JobRecord",
     "Key",
     "LeaseLost",
+    "Link",
     "Listener",
     "ListenerThread",
     "Mita",
@@ -102,6 +122,7 @@ __all__ = [
     "ShowProgress",
     "SignalRecord",
     "SleepRecord",
+    "Step",
     "StepRecord",
     "StoreAway",
     "StoreError",

@@ -10,21 +10,21 @@ from mita.model.job import Claim, State
 from mita.model.outcome import CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
 from mita.model.time import NOW
 from mita.rules.judge import Retention, judge
-from mita.rules.states import ALIVE, TABLE, TERMINAL, WAITING, Step, allowed, as_mermaid, step
+from mita.rules.states import ALIVE, TABLE, TERMINAL, WAITING, Transition, allowed, as_mermaid, step
 
 from .given import claims, endings
 
 EDGES = {(source, target) for sources, target in TABLE.values() for source in sources}
 
 
-@given(state=st.sampled_from(State), why=st.sampled_from(Step))
-def test_a_step_leads_where_the_table_says_and_nowhere_else(state: State, why: Step) -> None:
+@given(state=st.sampled_from(State), why=st.sampled_from(Transition))
+def test_a_step_leads_where_the_table_says_and_nowhere_else(state: State, why: Transition) -> None:
     sources, target = TABLE[why]
     assert step(state, why) == (target if state in sources else None)
 
 
 def test_every_step_is_in_the_table_and_every_state_on_the_map() -> None:
-    assert set(TABLE) == set(Step)
+    assert set(TABLE) == set(Transition)
     assert {state for edge in EDGES for state in edge} == set(State)
     assert set(State) == ALIVE | TERMINAL
     assert not ALIVE & TERMINAL
@@ -49,8 +49,8 @@ def test_every_living_job_can_still_end() -> None:
 def test_only_a_person_leads_out_of_a_terminal_state_and_out_of_success_nobody() -> None:
     """I10"""
     out = {why for why, (sources, _) in TABLE.items() if sources & TERMINAL}
-    assert out == {Step.REVIVE}
-    assert State.SUCCEEDED not in TABLE[Step.REVIVE][0]
+    assert out == {Transition.REVIVE}
+    assert State.SUCCEEDED not in TABLE[Transition.REVIVE][0]
 
 
 def test_success_and_failure_come_out_of_a_run_and_of_nothing_else() -> None:
@@ -66,13 +66,16 @@ def test_every_verdict_leads_along_the_table(claim: Claim, ending: Ending, roll:
 
 
 def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
-    def sources(why: Step) -> frozenset[State]:
+    def sources(why: Transition) -> frozenset[State]:
         return TABLE[why][0]
 
     changes: dict[type, tuple[Change, frozenset[State]]] = {
-        RescheduleJob: (RescheduleJob(NOW), sources(Step.RESCHEDULE) | sources(Step.REVIVE)),
-        CancelJob: (CancelJob(keep=0), sources(Step.CANCEL)),
-        RetryJob: (RetryJob(NOW), sources(Step.REVIVE)),
+        RescheduleJob: (
+            RescheduleJob(NOW),
+            sources(Transition.RESCHEDULE) | sources(Transition.REVIVE),
+        ),
+        CancelJob: (CancelJob(keep=0), sources(Transition.CANCEL)),
+        RetryJob: (RetryJob(NOW), sources(Transition.REVIVE)),
         PrioritiseJob: (PrioritiseJob(1), ALIVE),
     }
     for change, states in changes.values():

@@ -38,7 +38,7 @@ from .bulk import Bulk
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
 from .flow_run import FlowRun, FlowTools, downstream, revive
-from .flows import Flow, Group, Link, chain, group
+from .flows import Flow, GroupFlow, Link, chain, group
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
 from .repeats import Repeats
@@ -108,10 +108,10 @@ class Client(Inspection, Bulk):
         result of the step before it is its argument."""
         return chain(self.flow(name), links)
 
-    def group(self, calls: Iterable[Call[Any]], *, name: str = "group") -> Group:
+    def group(self, calls: Iterable[Call[Any]], *, name: str = "group") -> GroupFlow:
         """A flow of steps side by side. `.then(task.call)` adds a step that gets the list of their
         results."""
-        return group(Group(name, self._tasks, self._flow_tools, self._run_sync), calls)
+        return group(GroupFlow(name, self._tasks, self._flow_tools, self._run_sync), calls)
 
     def flow_run(self, id: str) -> FlowRun:
         """The flow with this id, which was enqueued before."""

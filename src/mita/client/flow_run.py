@@ -1,7 +1,7 @@
 """A flow that was enqueued: its state, its results, cancel and retry."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
@@ -27,8 +27,7 @@ from mita.tasks import Task
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
-if TYPE_CHECKING:
-    from .flows import Step
+from .flow_step import Step
 
 R = TypeVar("R")
 
@@ -59,12 +58,12 @@ class FlowRun:
         self._tools = tools
         self._run_sync = run_sync
 
-    async def result(self, step: "Step[R]", timeout: float | None = None) -> R:
+    async def result(self, step: Step[R], timeout: float | None = None) -> R:
         """Wait until this step has ended and return its result, as `Handle.result` does."""
         value: R = await self._tools.tracker.result(step_id(self.id, step.number), timeout)
         return value
 
-    def result_sync(self, step: "Step[R]", timeout: float | None = None) -> R:
+    def result_sync(self, step: Step[R], timeout: float | None = None) -> R:
         """`result`, from code that is not async."""
         value: R = self._run_sync(self.result(step, timeout))
         return value

@@ -1,8 +1,7 @@
 """Flows: jobs that depend on jobs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -35,42 +34,11 @@ from mita.twins import RunSync
 from .calls import check_call
 from .enqueue import new_jobs
 from .flow_run import FlowRun, FlowTools
+from .flow_step import Step
 
 R = TypeVar("R")
-R_co = TypeVar("R_co", covariant=True)
 
 UNTIL_TOLD = When(at=LATEST)
-
-
-class Step(Generic[R_co]):
-    """A step of a flow. `result` is its result as an argument of a later step."""
-
-    __slots__ = ("_kind", "flow", "number", "task")
-
-    def __init__(self, flow: "Flow", number: int, task: str, kind: Any) -> None:
-        self.flow = flow
-        self.number = number
-        self.task = task
-        self._kind = kind
-
-    @property
-    def has_result(self) -> bool:
-        """Whether the task returns something."""
-        return self._kind not in (None, NoneType)
-
-    @property
-    def result(self) -> R_co:
-        """What the step returns, for the arguments of a later step of this flow. Until the flow
-        runs it is a placeholder; for a type checker it has the type of the value."""
-        if not self.has_result:
-            raise UsageError(
-                f"step {self.number} has no result: task {self.task!r} returns None. To run a step "
-                "after it, use flow.add(…, after=[step])"
-            )
-        return cast(R_co, ResultOf(self.flow, [self.number], [self._kind], is_list=False))
-
-    def __repr__(self) -> str:
-        return f"<Step {self.number}, {self.task}, of flow {self.flow.name}>"
 
 
 class _Added:
@@ -259,7 +227,7 @@ def _called(link: Callable[..., Call[Any]], before: Step[Any]) -> Call[Any]:
     return link(before.result) if before.has_result else link()
 
 
-class Group(Flow):
+class GroupFlow(Flow):
     """Calls that run side by side. `then` adds a step that gets the list of their results."""
 
     members: tuple[Step[Any], ...] = ()
@@ -278,7 +246,7 @@ class Group(Flow):
         return self
 
 
-def group(flow: Group, calls: Iterable[Call[Any]]) -> Group:
+def group(flow: GroupFlow, calls: Iterable[Call[Any]]) -> GroupFlow:
     """Fill a flow with calls that run side by side."""
     flow.members = tuple(flow.add(call) for call in calls)
     if not flow.members:

@@ -21,7 +21,7 @@ DEAD = frozenset({State.FAILED, State.CANCELLED})  # can be retried
 TERMINAL = frozenset({State.SUCCEEDED, State.FAILED, State.CANCELLED})
 
 
-class Step(StrEnum):
+class Transition(StrEnum):
     """Why a job changes its state."""
 
     CLAIM = "claim"
@@ -38,32 +38,32 @@ class Step(StrEnum):
     REVIVE = "revive"
 
 
-TABLE: dict[Step, tuple[frozenset[State], State]] = {
-    Step.CLAIM: (frozenset({Q}), R),
-    Step.BLOCK: (frozenset({Q}), B),
-    Step.WAKE: (frozenset({B}), Q),
-    Step.SKIP: (WAITING, State.CANCELLED),
-    Step.SUCCEED: (frozenset({R}), State.SUCCEEDED),
-    Step.RETRY: (frozenset({R}), Q),
-    Step.RESCHEDULE: (ALIVE, Q),
-    Step.RELEASE: (frozenset({R}), Q),
-    Step.REFUSE: (frozenset({R}), B),
-    Step.FAIL: (frozenset({R}), State.FAILED),
-    Step.CANCEL: (ALIVE, State.CANCELLED),
-    Step.REVIVE: (DEAD, Q),
+TABLE: dict[Transition, tuple[frozenset[State], State]] = {
+    Transition.CLAIM: (frozenset({Q}), R),
+    Transition.BLOCK: (frozenset({Q}), B),
+    Transition.WAKE: (frozenset({B}), Q),
+    Transition.SKIP: (WAITING, State.CANCELLED),
+    Transition.SUCCEED: (frozenset({R}), State.SUCCEEDED),
+    Transition.RETRY: (frozenset({R}), Q),
+    Transition.RESCHEDULE: (ALIVE, Q),
+    Transition.RELEASE: (frozenset({R}), Q),
+    Transition.REFUSE: (frozenset({R}), B),
+    Transition.FAIL: (frozenset({R}), State.FAILED),
+    Transition.CANCEL: (ALIVE, State.CANCELLED),
+    Transition.REVIVE: (DEAD, Q),
 }
 
 
-def step(state: State, why: Step) -> State | None:
+def step(state: State, why: Transition) -> State | None:
     """The state that `why` leads to from here; None when it does not lead anywhere."""
     sources, target = TABLE[why]
     return target if state in sources else None
 
 
 AMENDABLE: dict[type[Change], frozenset[State]] = {
-    RescheduleJob: TABLE[Step.RESCHEDULE][0] | TABLE[Step.REVIVE][0],
-    CancelJob: TABLE[Step.CANCEL][0],
-    RetryJob: TABLE[Step.REVIVE][0],
+    RescheduleJob: TABLE[Transition.RESCHEDULE][0] | TABLE[Transition.REVIVE][0],
+    CancelJob: TABLE[Transition.CANCEL][0],
+    RetryJob: TABLE[Transition.REVIVE][0],
     PrioritiseJob: ALIVE,
     DeleteJob: TERMINAL,
     SignalJob: ALIVE,
@@ -75,7 +75,7 @@ def allowed(change: Change) -> frozenset[State]:
     return AMENDABLE[type(change)]
 
 
-def sources(why: Step) -> frozenset[State]:
+def sources(why: Transition) -> frozenset[State]:
     """The states from which this step leads on."""
     return TABLE[why][0]
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from mita.stores.nats.codec import NatsJob
 from mita.stores.nats.context import NatsContext
 
-LONGEST_GIVE_BACK_NS = 86_400 * 1_000_000_000  # the server's own limit is 292 years
+LONGEST_GIVE_BACK_S = 86_400  # the server itself could wait for 292 years
 
 
 class Ticket(Struct, gc=False):
@@ -25,7 +25,7 @@ def acknowledge(context: NatsContext, tickets: list[Ticket]) -> None:
 
 def give_back(context: NatsContext, ticket: Ticket, delay_ns: int) -> None:
     """Have the ticket delivered again after this delay, but within a day, to any store."""
-    delay_ns = min(max(1, delay_ns), LONGEST_GIVE_BACK_NS)
+    delay_ns = min(max(1, delay_ns), LONGEST_GIVE_BACK_S * 1_000_000_000)
     context.wire.send_message(ticket.reply, b'-NAK {"delay": %d}' % delay_ns)
 
 
