@@ -42,6 +42,7 @@ from mita.model.record import (
     JobPage,
     JobRecord,
     RepeatRecord,
+    StepOutcome,
 )
 from mita.model.record import DisplayState as DisplayState
 from mita.model.record import ProgressReport as ProgressReport
@@ -53,7 +54,6 @@ from mita.model.record import WaitRecord as WaitRecord
 from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.evidence import Reason, ReasonCode
-from mita.rules.flow import EndedStep
 from mita.rules.judge import Retention as Retention
 from mita.settings import StoreURL
 from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable
@@ -74,7 +74,6 @@ __all__ = [
     "Confirm",
     "Cron",
     "DisplayState",
-    "EndedStep",
     "EventKind",
     "Events",
     "Every",
@@ -123,6 +122,7 @@ __all__ = [
     "SignalRecord",
     "SleepRecord",
     "Step",
+    "StepOutcome",
     "StepRecord",
     "StoreAway",
     "StoreError",

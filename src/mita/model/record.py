@@ -161,6 +161,16 @@ class FlowStep(Struct, frozen=True):
     always: bool = False
 
 
+class StepOutcome(Struct, frozen=True):
+    """How a predecessor of a step ended: its number, its task, its state, and the first line of its
+    error."""
+
+    number: int
+    task: str
+    state: DisplayState
+    error: str = ""
+
+
 class FlowRecord(Struct, frozen=True, kw_only=True):
     """A flow at one point in time. It is `running` until all of its steps have ended."""
 

@@ -16,6 +16,7 @@ import msgspec
 
 from mita.errors import LeaseLost, UsageError
 from mita.model.job import Claim
+from mita.model.record import DisplayState, StepOutcome
 from mita.model.time import LATEST, SECOND, Moment, When
 from mita.rules.durable import (
     ARRIVAL,
@@ -31,7 +32,7 @@ from mita.rules.durable import (
     step_name,
     wait_name,
 )
-from mita.rules.flow import EndedStep, read_told, together
+from mita.rules.flow import read_told, together
 from mita.rules.names import check_key
 from mita.rules.when import wait
 from mita.twins import sync_twin
@@ -175,7 +176,7 @@ class DurableJob:
 
     # ------------------------------------------------------------ flows
 
-    async def outcomes(self) -> list[EndedStep]:
+    async def outcomes(self) -> list[StepOutcome]:
         """How the predecessors of this step ended, in the order of their numbers: `number`, `task`,
         `state` and the first line of the `error`. It is for steps with `always=True`; other steps
         start only if all of them succeeded, and this is empty for them."""
@@ -184,7 +185,10 @@ class DurableJob:
             for name, value in (await self._stored()).items()
             if name.startswith(ARRIVAL)
         )
-        return sorted(together(told).ended, key=lambda one: one.number)
+        ended = sorted(together(told).ended, key=lambda one: one.number)
+        return [
+            StepOutcome(one.number, one.task, DisplayState(one.state), one.error) for one in ended
+        ]
 
     outcomes_sync = sync_twin(outcomes)
 
