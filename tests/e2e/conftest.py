@@ -11,7 +11,11 @@ from .stores import STORES
 
 # The tests that run on every store in the daily run; the others run there on SQLite only, and on
 # all stores under `make soak`: a server and six workers on two cores need their time.
-ON_EVERY_STORE = {"test_a_job_that_kills_its_workers_fails_and_other_jobs_run"}
+ON_EVERY_STORE = {
+    "test_a_job_that_kills_its_workers_fails_and_other_jobs_run",
+    "test_signals_are_delivered_exactly_once_while_processes_are_killed",
+    "test_handlers_that_sleep_or_wait_cost_nothing",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -245,6 +245,31 @@ async def reporting(job: Job, n: int, ms: int = 0) -> int:
         return effect(job, n)
 
 
+# ---------------------------------------------------------------- jobs that sleep or wait
+
+
+async def asleep(job: Job, n: int, key: str, seconds: float) -> int:
+    with on_record(job, n):
+        await job.sleep(seconds)
+        return effect(job, n)
+
+
+async def asking(job: Job, n: int, key: str, signals: int) -> int:
+    """Wait for several signals, and write down each that comes."""
+    with on_record(job, n):
+        for place in range(signals):
+            value = await job.wait_for(f"s{place}", type=int)
+            note("delivered", job, n, f"{place}:{value}")
+        return effect(job, n)
+
+
+async def asking_once(job: Job, n: int) -> int:
+    with on_record(job, n):
+        value = await job.wait_for("s0", type=int)
+        note("delivered", job, n, f"0:{value}")
+        return effect(job, n)
+
+
 async def _refusal(act: Any) -> Exception | None:
     try:
         await act
@@ -281,3 +306,6 @@ class Works:
         self.gated_thread = app.task(gated_thread)
         self.gated_writer = app.task(gated_writer)
         self.reporting = app.task(reporting)
+        self.asleep = app.task(resource="key:{key}")(asleep)
+        self.asking = app.task(resource="key:{key}")(asking)
+        self.asking_once = app.task(asking_once)

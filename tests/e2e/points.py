@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mita.model.outcome import Counter
+from mita.model.outcome import Counter, SignalJob
 from mita.ports.store import SILENCE_S, Store
 from mita.store_pool import StorePool
 from mita.stores.nats import NatsStore
@@ -47,6 +47,14 @@ def _puts_back(args: tuple[Any, ...], answer: Any) -> bool:
     return any(settlement.verdict.counts is Counter.INTERRUPTIONS for settlement in args[0])
 
 
+def _waits(args: tuple[Any, ...], answer: Any) -> bool:
+    return any(settlement.verdict.waits is not None for settlement in args[0])
+
+
+def _signals(args: tuple[Any, ...], answer: Any) -> bool:
+    return isinstance(args[1], SignalJob)
+
+
 def _claimed(args: tuple[Any, ...], answer: Any) -> bool:
     return bool(answer.claims)
 
@@ -69,6 +77,12 @@ AROUND: dict[str, Point] = {
     "fire.after": Point(("fire",), True, _some),
     "release.before": Point(("settle_and_claim", "settle"), False, _puts_back),
     "release.after": Point(("settle_and_claim", "settle"), True, _puts_back),
+    "remember.before": Point(("store_once",), False, _any),
+    "remember.after": Point(("store_once",), True, _any),
+    "wait.before": Point(("settle_and_claim", "settle"), False, _waits),
+    "wait.after": Point(("settle_and_claim", "settle"), True, _waits),
+    "signal.before": Point(("amend",), False, _signals),
+    "signal.after": Point(("amend",), True, _signals),
     "enqueue.before": Point(("enqueue",), False, _any),
     "enqueue.after": Point(("enqueue",), True, _any),
 }
@@ -77,7 +91,7 @@ IN_A_HANDLER = ("run.start", "run.effect")
 # statements, by name
 IN_A_TRANSACTION = (
     *("claim_take", "settle_succeed", "settle", "reap_take", "fire"),
-    "enqueue_insert_alike",
+    *("enqueue_insert_alike", "settle_many", "store_once", "amend_signal"),
 )
 # of a transaction that claimed or settled something
 AT_THE_COMMIT = ("commit.before", "commit.after")

@@ -21,6 +21,7 @@ from . import points
 from .jobs import Here, Works, gate
 from .record import Record
 
+SIGNALS_OF_ONE_PROCESS = 1_000_000  # at most; the values of two processes differ
 LARGEST_BATCH = 40  # jobs that a producer enqueues in one call
 
 
@@ -29,9 +30,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     only the store can refuse its writes.
 
     `leads`: it fires repeats without holding the lock. `busy`: seconds that SQLite waits for a
-    lock. `numbers`: the numbers of the jobs that a producer enqueues."""
+    lock. `numbers`: the numbers of the jobs that a producer enqueues. `signals`: the jobs and
+    signals that a signaller sends, `ms` apart."""
 
-    role: Literal["worker", "producer", "rivals", "openers"]
+    role: Literal["worker", "producer", "rivals", "openers", "signaller"]
     who: int
     url: str
     record: str
@@ -44,6 +46,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     busy: float | None = None
     numbers: tuple[int, int] = (0, 0)
     ms: int = 0
+    signals: list[tuple[str, int]] = []
 
 
 def main(packed: bytes) -> None:
@@ -127,7 +130,25 @@ async def _open(settings: Settings) -> None:
     Here.record.write("gone")
 
 
-_ROLES = {"worker": _work, "producer": _produce, "rivals": _rival, "openers": _open}
+async def _signal(settings: Settings) -> None:
+    """Send signals, each with a value of its own, and write down the answers."""
+    async with Works(settings.url, settings.app).app as app:
+        Here.record.write("ready")
+        for n, (id, place) in enumerate(settings.signals):
+            value = settings.who * SIGNALS_OF_ONE_PROCESS + n
+            answer = await app.signal(id, f"s{place}", value)
+            Here.record.write("signalled", job=id, how=f"{place}:{value}", text=answer.value)
+            await asyncio.sleep(settings.ms / 1000)
+    Here.record.write("gone")
+
+
+_ROLES = {
+    "worker": _work,
+    "producer": _produce,
+    "rivals": _rival,
+    "openers": _open,
+    "signaller": _signal,
+}
 
 
 async def _gate() -> float:

@@ -168,7 +168,7 @@ def _due(context: SqliteContext, settlement: Settlement) -> _Due:
     if when is None:
         return _Due(None, False)
     job = settlement.claim.ref
-    if waits is not None and once.load(context, job, signal_name(waits)) is not None:
+    if waits is not None and once.exists(context, job, signal_name(waits)):
         return _Due(now, False)  # the signal came before the wait
     return _Due(when.moment(now), when.is_fixed(now))
 
