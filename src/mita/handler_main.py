@@ -58,7 +58,7 @@ def main() -> None:
         connection.send(CannotStart(str(error)))
         return
     connection.send(Ready())
-    context = RemoteRunContext(connection, hello.keep, hello.room, lambda: _store(app))
+    context = RemoteRunContext(connection, hello.keep, hello.room, lambda: _store(app), app.tasks)
     Handlers(connection, app.tasks, context).serve()
 
 

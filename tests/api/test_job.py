@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from mita import Job, LeaseLost, UsageError
-from mita.model.job import Claim
+from mita.model.job import Claim, NewJob
 from mita.model.time import DAY
 from mita.tasks import Suspend
 
@@ -37,6 +37,15 @@ class Acted:
 
     async def recall_all(self) -> dict[str, bytes]:
         return {name: value for (name, shared), value in self.memos.items() if not shared}
+
+    async def start_child(self, job: NewJob) -> None:
+        raise AssertionError("no test here starts a child")
+
+    async def child_outcome(self, id: str) -> bytes | None:
+        raise AssertionError("no test here has a child")
+
+    def unpack_result(self, task: str, packed: bytes) -> Any:
+        raise AssertionError("no test here has a child")
 
     async def take_once(self, name: str) -> bytes | None:
         return self.memos.get((name, True))

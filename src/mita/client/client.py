@@ -8,7 +8,7 @@ from typing import Any, TypeVar, Unpack
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
-from mita.flows.delivery import conclude, ended_job, is_step, place_of
+from mita.flows.delivery import cancel_children, conclude, ended_job, is_step, place_of
 from mita.model.job import PRIORITIES
 from mita.model.limits import Rate, stored_limit
 from mita.model.outcome import (
@@ -204,7 +204,9 @@ class Client(Inspection, Bulk):
             await revive(store, place.flow, follow, reason)
 
     async def _conclude(self, store: Store, id: str) -> None:
-        """Tell what follows from the end of a job, if it is a step of a flow."""
+        """Tell what follows from the end of a job: cancel its children, and tell its flow."""
+        for one in await cancel_children(store, id, self._keep.failed):
+            await self._reports.amended(store, one)
         if not is_step(id):
             return
         [job] = await store.find([id])

@@ -8,7 +8,6 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Enqueued
 from mita.model.job import NewJob, Receipt
-from mita.model.time import When
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id, new_ids
@@ -17,7 +16,7 @@ from mita.ports.transactional import transactional
 from mita.rules.claim_size import CALL_JOBS
 from mita.tasks import Call, Handle
 from mita.tasks.handle import Sender, Tracker
-from mita.tasks.limits import CallLimits
+from mita.tasks.new_job import job_of_call
 from mita.traces import TRACING, Sending, sending, tracer
 from mita.twins import RunSync
 
@@ -138,7 +137,7 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
     enqueue makes 60,000 jobs a second here."""
     ids = [new_id()] if len(calls) == 1 else new_ids(len(calls))
     return [
-        _limited_job(id, call, headers)
+        job_of_call(id, call, headers)
         if call.limits is not None
         else NewJob(
             id=id,
@@ -158,38 +157,6 @@ def new_jobs(calls: Sequence[Call[Any]], headers: bytes = b"") -> list[NewJob]:
         )
         for id, call in zip(ids, calls, strict=True)
     ]
-
-
-def _limited_job(id: str, call: Call[Any], headers: bytes) -> NewJob:
-    """The job of a call that has limits. Raises `UsageError` for a call that belongs to a flow."""
-    if call.pending is not None:
-        raise UsageError(
-            f"task {call.task!r}: an argument is the result of a step, which is known only in its "
-            "flow: pass the call to flow.add(…)"
-        )
-    options, limits, filled = call.options, call.options.limits, call.limits or CallLimits()
-    return NewJob(
-        id=id,
-        task=call.task,
-        queue=options.queue,
-        payload=call.payload,
-        options=options.packed,
-        headers=headers,
-        priority=options.priority,
-        when=When(limits.debounce) if limits.debounce else options.when,
-        unique=call.unique,
-        unique_for=options.unique_for,
-        resource=call.resource,
-        limit=options.limit,
-        when_busy=options.when_busy,
-        gates=filled.gates,
-        fair=filled.fair,
-        weight=limits.weight,
-        throttle=limits.throttle,
-        debounce=limits.debounce,
-        debounce_max=limits.debounce_max,
-        fresh=True,
-    )
 
 
 def fit_together(calls: Sequence[Call[Any]]) -> bool:

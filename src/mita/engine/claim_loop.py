@@ -186,7 +186,11 @@ class ClaimLoop:
             self._emit(signal)
             if [one for one in batch if one.claim.repeat is not None]:
                 self._of_repeats += zip(batch, took, strict=True)
-            if [one for one in batch if len(one.claim.id) > LONGEST_PLAIN_ID_CHARACTERS]:
+            if [
+                one
+                for one in batch
+                if len(one.claim.id) > LONGEST_PLAIN_ID_CHARACTERS or one.was_cancelled
+            ]:
                 self._of_flows += zip(batch, took, strict=True)
         if result.busy:
             log_busy(result.busy)

@@ -5,22 +5,27 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from enum import Enum, auto
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from mita.errors import JobCancelled, LeaseLost, StoreAway, StoreError
-from mita.model.job import Claim
+from mita.events import Emit
+from mita.events.signals import Enqueued
+from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Start
 from mita.model.time import Moment, Wait
 from mita.ports.ids import new_id
 from mita.ports.store import OnceValue, Store
 from mita.ports.transactional import transactional
 from mita.rules.expiry import milliseconds
+from mita.rules.flow import ChildOutcome, pack_child
 from mita.rules.judge import Retention
+from mita.rules.states import TERMINAL
 from mita.tasks import Suspend, Task
+from mita.tasks.stored import plain
 from mita.traces import tracer
 
 from .backoff import run_backoff
@@ -45,9 +50,29 @@ class RunContext:
     """What all runs of one worker share. `completed` has the claims that a handler settled in its
     own transaction."""
 
-    __slots__ = ("completed", "keep", "lease", "loop", "room", "store", "thread", "tracer")
+    __slots__ = (
+        "completed",
+        "emit",
+        "keep",
+        "lease",
+        "loop",
+        "room",
+        "store",
+        "tasks",
+        "thread",
+        "tracer",
+    )
 
-    def __init__(self, store: Store, keep: Retention, lease: Wait) -> None:
+    def __init__(
+        self,
+        store: Store,
+        keep: Retention,
+        lease: Wait,
+        tasks: Mapping[str, Task[Any, Any]],
+        emit: Emit,
+    ) -> None:
+        self.tasks = tasks
+        self.emit = emit
         self.store = store
         self.room = store.room
         self.keep = keep
@@ -206,6 +231,26 @@ class Execution(Struct, eq=False):
         """Store a once-value. Returns the stored one, which may be that of another run."""
         once_value = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
         return await self._ask(lambda: self.context.store.store_once(once_value))
+
+    async def start_child(self, job: NewJob) -> None:
+        """Enqueue a child of this job; one that exists stays as it is."""
+        receipts = await self._ask(lambda: self.context.store.enqueue([job]))
+        self.context.emit(Enqueued([job], receipts, self.now))
+
+    async def child_outcome(self, id: str) -> bytes | None:
+        """Returns how a child has ended, packed; None if it has not. A child that is gone was
+        deleted by a person."""
+        [job] = await self._ask(lambda: self.context.store.find([id]))
+        if job is None:
+            return pack_child(ChildOutcome(State.CANCELLED, None, "it was deleted"))
+        if job.state not in TERMINAL:
+            return None
+        return pack_child(ChildOutcome(job.state, job.result, job.error or ""))
+
+    def unpack_result(self, task: str, packed: bytes) -> Any:
+        """Returns the result of a task, by its return annotation if this worker knows the task."""
+        known = self.context.tasks.get(task)
+        return plain(packed) if known is None else known.arguments.unpack_result(packed)
 
     async def complete(self, connection: Any, result: bytes) -> None:
         """Settle the job as succeeded in the handler's own transaction."""

@@ -47,7 +47,9 @@ class Executor:
         self._context, self._tasks, self._retention = context, context.tasks, context.retention
         self._success_ending: Ending | None = None  # the latest one, and its verdict
         self._success = RELEASE  # replaced by the first success
-        self._runs = RunContext(context.store, context.retention, context.lease)
+        self._runs = RunContext(
+            context.store, context.retention, context.lease, context.tasks, context.emit
+        )
         self._make_task = task_maker(self._runs.loop)
         self._slots = settings.concurrency
         self._thread_slots = settings.threads if "thread" in self.executors() else 0

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from mita.model.ending import Ending
-from mita.model.job import Claim
+from mita.model.job import Claim, NewJob
 from mita.model.time import Wait
 from mita.rules.judge import Retention
 
@@ -85,6 +85,18 @@ class LoadOnceValues(Struct, frozen=True, tag=True):
     """All values that the job has stored, and its signals; the reply is a packed dict."""
 
 
+class StartChild(Struct, frozen=True, tag=True):
+    """Enqueue a child job."""
+
+    job: NewJob
+
+
+class AskForChild(Struct, frozen=True, tag=True):
+    """How the child job with this id has ended."""
+
+    id: str
+
+
 class TakeOnce(Struct, frozen=True, tag=True):
     """The stored value of a shared `job.once`, or the lock to compute it."""
 
@@ -127,6 +139,8 @@ RequestBody: TypeAlias = (
     ReportProgress
     | LoadOnce
     | LoadOnceValues
+    | StartChild
+    | AskForChild
     | TakeOnce
     | ReleaseOnce
     | StoreOnce

@@ -20,6 +20,7 @@ from mita.model.job import Claim
 
 from .execution import Execution, Stop
 from .frames import (
+    AskForChild,
     CannotStart,
     Completed,
     Completing,
@@ -36,6 +37,7 @@ from .frames import (
     RunBegan,
     RunEnded,
     RunJob,
+    StartChild,
     StopRun,
     StoreOnce,
     TakeOnce,
@@ -242,6 +244,10 @@ async def _answered(question: RequestBody, execution: Execution) -> bytes | None
             return await execution.recall(name, shared)
         case LoadOnceValues():
             return pack_values(await execution.recall_all())
+        case StartChild(job):
+            await execution.start_child(job)
+        case AskForChild(id):
+            return await execution.child_outcome(id)
         case TakeOnce(name):
             return await execution.take_once(name)
         case ReleaseOnce(name):

@@ -95,9 +95,8 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        execution = Execution(
-            claim, task, InlineRunContext(self._store, self._keep, HOUR), math.inf, time.monotonic()
-        )
+        context = InlineRunContext(self._store, self._keep, HOUR, self._tasks, ignore_signal)
+        execution = Execution(claim, task, context, math.inf, time.monotonic())
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
         # in its own task and context, as in a worker

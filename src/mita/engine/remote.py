@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from mita import errors, traces
 from mita.errors import MitaError, StoreAway, StoreError, UsageError
 from mita.model.ending import Ending, Unknown
+from mita.model.job import NewJob
 from mita.model.time import Wait
 from mita.ports.store import Store
 from mita.ports.transactional import transactional
@@ -22,6 +23,7 @@ from mita.tasks import Task
 from .execution import Execution, RunContext, Stop
 from .frames import (
     HEAD,
+    AskForChild,
     Completed,
     Completing,
     FromChild,
@@ -35,6 +37,7 @@ from .frames import (
     RunBegan,
     RunEnded,
     RunJob,
+    StartChild,
     StopRun,
     StoreOnce,
     TakeOnce,
@@ -134,8 +137,10 @@ class RemoteRunContext(RunContext):
         keep: Retention,
         room: int | None,
         open_store: Callable[[], Store],
+        tasks: Mapping[str, Task[Any, Any]],
     ) -> None:
         self.connection, self.keep, self.room, self.open_store = connection, keep, room, open_store
+        self.tasks = tasks
         self.lease = 0  # the worker keeps the locks
         self.tracer = None  # the worker makes the span of a run
 
@@ -159,6 +164,14 @@ class RemoteExecution(Execution):
     async def recall_all(self) -> dict[str, bytes]:
         """See `Execution`."""
         return read_values(self._connection.ask(LoadOnceValues()) or b"")
+
+    async def start_child(self, job: NewJob) -> None:
+        """See `Execution`."""
+        self._connection.ask(StartChild(job))
+
+    async def child_outcome(self, id: str) -> bytes | None:
+        """See `Execution`."""
+        return self._connection.ask(AskForChild(id))
 
     async def take_once(self, name: str) -> bytes | None:
         """See `Execution`."""

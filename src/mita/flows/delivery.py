@@ -7,15 +7,21 @@ from msgspec import Struct
 from mita.events.signals import Amended
 from mita.model.flow import Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Answer, CancelJob
+from mita.model.outcome import Answer, CancelJob, SignalJob
 from mita.model.time import Wait
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
-from mita.rules.durable import arrival_name
+from mita.rules.durable import WAIT, arrival_name, signal_name
 from mita.rules.flow import (
+    CHILD,
+    NO_RESULT,
+    ChildOutcome,
     Told,
+    child_signal,
+    pack_child,
     pack_told,
+    read_child,
     read_told,
     receivers,
     step_id,
@@ -90,15 +96,30 @@ async def arrive(store: Store, arrivals: Sequence[Arrival]) -> None:
         await store.arrive(arrivals[at : at + CALL_JOBS])
 
 
-async def told_before(store: Store, claim: Claim, place: FlowPlace) -> Told | None:
-    """What an earlier run of this job has told its first dependant; None if it has told nothing.
-    Then it succeeded, and its worker died before it was settled."""
+async def told_before(store: Store, claim: Claim, place: FlowPlace) -> bytes | None:
+    """The result that an earlier run of this job has told its first dependant or its parent; None
+    if it has told nothing. If it has, it succeeded, and its worker died before it was settled."""
+    if place.parent is not None:
+        values = await store.once_values(place.parent)
+        outcome = values.get(signal_name(child_signal(claim.id)))
+        return None if outcome is None else read_child(outcome).result
     for to in place.dependants:
         if not to.always:
             values = await store.once_values(step_id(place.flow, to.first))
             value = values.get(arrival_name(claim.id))
-            return None if value is None else read_told(value)
+            results = () if value is None else read_told(value).results
+            return None if value is None else next(iter(results), NO_RESULT)
     return None
+
+
+async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
+    """Tell the parents of these child jobs how they ended. What was told before stays."""
+    for job in jobs:
+        if job.place.parent is not None:
+            result = job.result if job.state is State.SUCCEEDED else None
+            outcome = ChildOutcome(job.state, result, job.error)
+            signal = SignalJob(child_signal(job.id), pack_child(outcome))
+            await store.amend([job.place.parent], signal)
 
 
 # ---------------------------------------------------------------- after a job is settled
@@ -111,6 +132,7 @@ async def conclude(store: Store, ended: Iterable[EndedJob], keep: Wait) -> list[
     todo, cancelled = list(ended), list[Amended]()
     while todo:
         await arrive(store, [arrival for job in todo for arrival in _after(job)])
+        await tell_parents(store, todo)
         stopped: list[str] = []
         for job in todo:
             stopped += await _cancel_dependants(store, job, keep, cancelled)
@@ -140,6 +162,21 @@ async def _cancel_dependants(
         id for to in job.place.dependants if not to.always for id in receivers(job.place.flow, to)
     ]
     return await cancel(store, ids, reason_of(job), keep, cancelled)
+
+
+async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended]:
+    """Cancel the children for which this job waits, and theirs. Returns what was cancelled."""
+    cancelled: list[Amended] = []
+    todo = [parent]
+    while todo:
+        waits = await store.once_values(todo.pop())
+        signals = {name.removeprefix(WAIT) for name in waits if name.startswith(WAIT + CHILD)}
+        children = [
+            signal.removeprefix(CHILD) for signal in signals if signal_name(signal) not in waits
+        ]
+        await cancel(store, children, "its parent was cancelled", keep, cancelled)
+        todo += children
+    return cancelled
 
 
 async def cancel(

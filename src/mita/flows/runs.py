@@ -1,6 +1,6 @@
 """The runs of a flow's steps: what happens before a run, before it is settled, and after that."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -13,12 +13,21 @@ from mita.model.outcome import Settlement
 from mita.model.time import SECOND, Wait, When
 from mita.ports.store import Store
 from mita.rules.durable import ARRIVAL
-from mita.rules.flow import NO_RESULT, read_told, together
+from mita.rules.flow import read_told, together
 from mita.rules.judge import Retention, first_line, judge
 from mita.rules.states import TERMINAL
 from mita.tasks.placeholders import fill_in
 
-from .delivery import EndedJob, arrive, conclude, place_of, success_arrivals, told_before
+from .delivery import (
+    EndedJob,
+    arrive,
+    cancel_children,
+    conclude,
+    place_of,
+    success_arrivals,
+    tell_parents,
+    told_before,
+)
 
 # Until a step looks again that was started too early. The last arrival may come while it is being
 # put back, and would not wake it.
@@ -30,9 +39,9 @@ async def prepared(store: Store, claim: Claim, place: FlowPlace) -> Claim | Endi
     arguments. Returns an ending if the step must not run now: its predecessors have not told it, or
     an earlier run has told its dependants that it succeeded."""
     if claim.crashes or claim.interruptions:
-        told = await told_before(store, claim, place)
-        if told is not None:
-            return Returned(told.results[0] if told.results else NO_RESULT)
+        result = await told_before(store, claim, place)
+        if result is not None:
+            return Returned(result)
     if not place.needs:
         return claim
     values = await store.once_values(claim.id)
@@ -47,15 +56,11 @@ async def tell_before_settling(
 ) -> list[Settlement]:
     """Tell the dependants of the steps that succeeded. Returns the settlements; a step whose result
     a store does not take fails instead."""
-    jobs = [_ended(one) for one in settlements]
-    arrivals = [
-        arrival
-        for job in jobs
-        if job is not None and job.state is State.SUCCEEDED
-        for arrival in success_arrivals(job)
-    ]
+    ended = [_ended(one) for one in settlements]
+    jobs = [job for job in ended if job is not None and job.state is State.SUCCEEDED]
     try:
-        await arrive(store, arrivals)
+        await arrive(store, [arrival for job in jobs for arrival in success_arrivals(job)])
+        await tell_parents(store, jobs)
     except Rejected as error:
         if len(settlements) > 1:
             return [
@@ -79,15 +84,14 @@ async def _recovered(store: Store, settlement: Settlement, keep: Retention) -> S
     claim, place = settlement.claim, place_of(settlement.claim)
     if place is None or settlement.verdict.state is not State.FAILED:
         return settlement
-    told = await told_before(store, claim, place)
-    if told is None:
+    result = await told_before(store, claim, place)
+    if result is None:
         return settlement
-    result = told.results[0] if told.results else NO_RESULT
     return Settlement(claim, judge(claim, Returned(result), keep, 0.0))
 
 
 async def conclude_settled(
-    store: Store, settlements: Iterable[Settlement], took: Iterable[bool], keep: Retention
+    store: Store, settlements: Sequence[Settlement], took: Sequence[bool], keep: Retention
 ) -> list[Amended]:
     """Tell what follows from the settlements that were written. Returns what was cancelled."""
     ended = [
@@ -95,7 +99,12 @@ async def conclude_settled(
         for one, written in zip(settlements, took, strict=True)
         if written and (job := _ended(one)) is not None and job.state in TERMINAL
     ]
-    return await conclude(store, ended, keep.failed) if ended else []
+    cancelled = await conclude(store, ended, keep.failed) if ended else []
+    for one, written in zip(settlements, took, strict=True):
+        # only a job that was put back has waited for a child
+        if written and one.was_cancelled and one.claim.reschedules:
+            cancelled += await cancel_children(store, one.claim.id, keep.failed)
+    return cancelled
 
 
 def _ended(settlement: Settlement) -> EndedJob | None:

@@ -27,7 +27,8 @@ class Dependants(Struct, frozen=True, array_like=True, gc=False):
 class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
     """The place of a job in its flow; it is stored with the job's options. `counter` is the job
     that counts the steps that have ended. `needs` is for how many jobs this one waits, and
-    `predecessors` are their numbers, as pairs of the first and the last of a row."""
+    `predecessors` are their numbers, as pairs of the first and the last of a row. A child job
+    (`job.run`) has only a `parent`, the id of the job that waits for it."""
 
     flow: str
     number: int
@@ -36,6 +37,7 @@ class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
     counter: Dependants | None = None
     always: bool = False
     predecessors: tuple[tuple[int, int], ...] = ()
+    parent: str | None = None
 
 
 class Arrival(Struct, frozen=True, gc=False):

@@ -13,6 +13,7 @@ gathered by jobs in between (`gather`), each for 100 of them.
 """
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from mita.model.time import MINUTE, SECOND, Wait
 FLOW_TASK = "mita.flow"  # the job of a flow
 GATHER_TASK = "mita.gather"  # a job that gathers others
 FLOW_TASKS = frozenset({FLOW_TASK, GATHER_TASK})
+CHILD = "child:"  # so the names of signals of children begin
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
 _FIRST_PATROL: Wait = 30 * SECOND
@@ -61,7 +63,16 @@ class EndedStep(Struct, frozen=True, array_like=True, gc=False):
     result: bytes | None = None
 
 
+class ChildOutcome(Struct, frozen=True, array_like=True, gc=False):
+    """What a child job tells its parent: its state, its result (packed) and its error."""
+
+    state: State
+    result: bytes | None = None
+    error: str = ""
+
+
 _pack = msgspec.msgpack.Encoder().encode
+read_child = msgspec.msgpack.Decoder(ChildOutcome).decode
 NO_RESULT = _pack(None)
 read_told = msgspec.msgpack.Decoder(Told).decode
 
@@ -69,6 +80,21 @@ read_told = msgspec.msgpack.Decoder(Told).decode
 def pack_told(told: Told) -> bytes:
     """The value of an arrival."""
     return _pack(told)
+
+
+def pack_child(outcome: ChildOutcome) -> bytes:
+    """The value of the signal that a child gives its parent."""
+    return _pack(outcome)
+
+
+def child_id(parent: str, name: str) -> str:
+    """The id of a child job. A parent that runs again finds the same child."""
+    return f"{parent}.{blake2b(name.encode(), digest_size=6).hexdigest()}"
+
+
+def child_signal(id: str) -> str:
+    """The name of the signal by which this child tells its parent how it ended."""
+    return f"{CHILD}{id}"
 
 
 def step_id(flow: str, number: int) -> str:

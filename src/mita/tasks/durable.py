@@ -13,9 +13,11 @@ from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 import msgspec
+from msgspec.structs import replace
 
-from mita.errors import LeaseLost, UsageError
-from mita.model.job import Claim
+from mita.errors import JobCancelled, JobFailed, LeaseLost, UsageError
+from mita.model.flow import FlowPlace
+from mita.model.job import Claim, NewJob, State
 from mita.model.record import DisplayState, StepOutcome
 from mita.model.time import LATEST, SECOND, Moment, When
 from mita.rules.durable import (
@@ -32,13 +34,24 @@ from mita.rules.durable import (
     step_name,
     wait_name,
 )
-from mita.rules.flow import read_told, together
+from mita.rules.flow import (
+    NO_RESULT,
+    child_id,
+    child_signal,
+    patrol_wait,
+    read_child,
+    read_told,
+    together,
+)
 from mita.rules.names import check_key
+from mita.rules.options import with_flow
 from mita.rules.when import wait
 from mita.twins import sync_twin
 
 from .annotations import STORABLE, UNREADABLE, in_words, storable
 from .awaited import only_awaited
+from .handle import Call
+from .new_job import job_of_call
 from .results import Results
 from .run import Run
 from .signals import Abort, Suspend
@@ -51,7 +64,7 @@ T = TypeVar("T")
 class DurableJob:
     """The verbs of a job whose handler survives restarts."""
 
-    __slots__ = ("_claim", "_names", "_run", "_sleeps", "_values")
+    __slots__ = ("_children", "_claim", "_names", "_run", "_sleeps", "_values")
 
     def __init__(self, claim: Claim, run: Run) -> None:
         self._claim = claim
@@ -59,6 +72,7 @@ class DurableJob:
         self._values: dict[str, bytes] | None = None  # read once, at the first of these verbs
         self._names: set[str] = set()  # of this run
         self._sleeps = 0
+        self._children = 0
 
     # ------------------------------------------------------------ steps
 
@@ -174,6 +188,46 @@ class DurableJob:
             known = await self._keep(key, pack_durable(end))
         return read_moment(known)
 
+    # ------------------------------------------------------------ child jobs
+
+    @only_awaited
+    async def run(self, call: Call[T], *, name: str | None = None) -> T:
+        """Run another job and return its result. Until it has ended this job has no slot, lease or
+        key. Raises `JobFailed` or `JobCancelled` if the child did not succeed. A later run of the
+        handler does not start it again.
+
+        Children are numbered in their order. Give a `name` if their order can change between
+        runs."""
+        self._children += 1
+        label = str(self._children) if name is None else name
+        id = child_id(self._claim.id, label)
+        signal = child_signal(id)
+        key = self._new_name(signal_name, "child", signal)
+        values = await self._stored()
+        if key not in values:
+            await self._wait_for_child(id, call, signal, key)
+        outcome = read_child(values[key])
+        if outcome.state is State.SUCCEEDED:
+            result: T = self._run.unpack_result(call.task, outcome.result or NO_RESULT)
+            return result
+        kind = JobFailed if outcome.state is State.FAILED else JobCancelled
+        raise kind(id, outcome.error)
+
+    run_sync = sync_twin(run)
+
+    async def _wait_for_child(self, id: str, call: Call[Any], signal: str, key: str) -> None:
+        """Start the child, or look whether it has ended. Returns if it has."""
+        if wait_name(signal) not in await self._stored():
+            await self._run.start_child(_child(id, call, self._claim.id))
+            await self._keep(wait_name(signal), pack_durable(NEVER))
+        else:
+            outcome = await self._run.child_outcome(id)
+            if outcome is not None:
+                await self._keep(key, outcome)
+                return
+        pause = patrol_wait(self._run.now - self._claim.created)
+        raise self._suspended(Suspend(When(pause), signal))
+
     # ------------------------------------------------------------ flows
 
     async def outcomes(self) -> list[StepOutcome]:
@@ -230,6 +284,19 @@ class DurableJob:
 
     def _run_sync(self, coro: Coroutine[Any, Any, T]) -> T:
         return self._run.call(coro)
+
+
+def _child(id: str, call: Call[Any], parent: str) -> NewJob:
+    """The job of a child."""
+    if call.unique is not None:
+        raise UsageError(
+            f"job.run({call.task}): a child has no unique key: another job could stand for it, and "
+            "its parent would wait for ever. Leave unique= out"
+        )
+    job = job_of_call(id, call, b"")
+    return replace(
+        job, options=with_flow(job.options, FlowPlace(id, 0, parent=parent)), fresh=False
+    )
 
 
 def _packed(name: str, value: Any) -> bytes:

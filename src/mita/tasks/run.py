@@ -3,6 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
+from mita.model.job import NewJob
 from mita.model.time import Moment, Wait
 
 from .signals import Suspend
@@ -43,6 +44,15 @@ class Run(Protocol):
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         """Store a value under this name, unless there is one. Returns the stored value."""
+
+    async def start_child(self, job: NewJob) -> None:
+        """Enqueue a child of this job; one that exists stays as it is."""
+
+    async def child_outcome(self, id: str) -> bytes | None:
+        """How a child has ended (`rules.flow.ChildOutcome`, packed); None if it has not."""
+
+    def unpack_result(self, task: str, packed: bytes) -> Any:
+        """Return the result of a task, by its return annotation if the worker knows the task."""
 
     async def complete(self, connection: Any, result: bytes) -> None:
         """Settle the job as succeeded in the user's transaction."""
