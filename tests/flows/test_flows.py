@@ -170,7 +170,7 @@ async def test_retry_brings_back_what_was_cancelled() -> None:
         await at.run_due()
         it.broken = set()
         assert await run.retry() == 3
-        await at.run_until(after=120)
+        await at.run_due()
         record = await run.get()
     assert record is not None
     assert [step.state for step in record.steps] == ["succeeded"] * 3
@@ -188,7 +188,7 @@ async def test_retrying_the_failed_job_alone_brings_its_dependants_back() -> Non
         record = await run.get()
         assert record is not None
         await it.app.retry(record.steps[0].id)
-        await at.run_until(after=120)
+        await at.run_due()
         record = await run.get()
     assert record is not None
     assert record.state == "succeeded"
@@ -265,3 +265,20 @@ async def test_flows_that_cannot_be_built() -> None:
         one.add(it.tell)  # type: ignore[arg-type]
     async with lab(it.app):
         assert (await it.app.jobs()).jobs == ()
+
+
+async def test_a_page_of_flows() -> None:
+    it = Bench()
+    async with lab(it.app) as at:
+        for n in range(3):
+            await it.app.chain(it.fetch.call(str(n)), it.count.call, name=f"c{n}").enqueue()
+            at.clock.move_ms(1)
+        first = await it.app.flows(limit=2)
+        rest = await it.app.flows(after=first.after)
+        assert {flow.state for flow in first.flows} == {"running"}
+        await at.run_due()
+        states = {flow.state for flow in (await it.app.flows()).flows}
+    names = [flow.name for flow in (*first.flows, *rest.flows)]
+    assert sorted(names) == ["c0", "c1", "c2"]
+    assert [flow.total for flow in first.flows] == [2, 2]
+    assert states == {"succeeded"}

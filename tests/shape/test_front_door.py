@@ -29,6 +29,7 @@ PROMISED = [
     "Every",
     "Failure",
     "Flow",
+    "FlowPage",
     "FlowRecord",
     "FlowRun",
     "FlowStep",

@@ -22,7 +22,7 @@ from mita.model.outcome import (
     RetryJob,
 )
 from mita.model.pattern import Pattern
-from mita.model.record import RepeatRecord
+from mita.model.record import FlowPage, RepeatRecord
 from mita.model.time import NOW
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
@@ -37,7 +37,7 @@ from mita.twins import RunSync, sync_twin
 from .bulk import Bulk
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
-from .flow_run import FlowRun, FlowTools, downstream, revive
+from .flow_run import FlowRun, FlowTools, downstream, page_of_flows, revive
 from .flows import Flow, GroupFlow, Link, chain, group
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
@@ -112,6 +112,12 @@ class Client(Inspection, Bulk):
         """A flow of steps side by side. `.then(task.call)` adds a step that gets the list of their
         results."""
         return group(GroupFlow(name, self._tasks, self._flow_tools, self._run_sync), calls)
+
+    async def flows(self, *, after: str | None = None, limit: int = 50) -> FlowPage:
+        """Return a page of flows, newest first. `after` is that of the page before."""
+        return await page_of_flows(await self._store(), after, limit)
+
+    flows_sync = sync_twin(flows)
 
     def flow_run(self, id: str) -> FlowRun:
         """The flow with this id, which was enqueued before."""

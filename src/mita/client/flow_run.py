@@ -12,8 +12,9 @@ from mita.flows.delivery import conclude, ended_job, place_of
 from mita.model.flow import FlowPlace
 from mita.model.job import Job, NewJob
 from mita.model.outcome import Answer, CancelJob, RetryJob
-from mita.model.record import DisplayState, FlowRecord, FlowStep
-from mita.model.time import LATEST, NOW, When
+from mita.model.record import DisplayState, FlowPage, FlowRecord, FlowStep
+from mita.model.time import LATEST, NOW, Moment, When
+from mita.model.view import JobFilter
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
@@ -85,15 +86,7 @@ class FlowRun:
         jobs = await self._find(store, range(1, spec.steps + 1))
         now = await store.now()
         steps = tuple(_step(self.id, number, one, now) for number, one in jobs.items())
-        return FlowRecord(
-            id=job.id,
-            name=spec.name,
-            state=_state(job, now),
-            created=as_datetime(job.created),
-            finished=None if job.finished is None else as_datetime(job.finished),
-            error=job.error,
-            steps=steps,
-        )
+        return _record(job, now, steps)
 
     get_sync = sync_twin(get)
 
@@ -199,6 +192,27 @@ async def downstream(store: Store, job: Job, place: FlowPlace) -> list[Job]:
         found.update((one.id, one) for one in jobs)
         todo = [at for one in jobs if (at := place_of(one)) is not None]
     return [job, *found.values()]
+
+
+async def page_of_flows(store: Store, after: str | None, limit: int) -> FlowPage:
+    """Flows, newest first, with ids below `after`."""
+    found = await store.page(JobFilter(task=FLOW_TASK), after, limit)
+    now = await store.now()
+    return FlowPage(tuple(_record(job, now) for job in found.jobs), found.after)
+
+
+def _record(job: Job, now: Moment, steps: tuple[FlowStep, ...] = ()) -> FlowRecord:
+    spec = read_spec(job.payload)
+    return FlowRecord(
+        id=job.id,
+        name=spec.name,
+        state=_state(job, now),
+        created=as_datetime(job.created),
+        total=spec.steps,
+        finished=None if job.finished is None else as_datetime(job.finished),
+        error=job.error,
+        steps=steps,
+    )
 
 
 def _state(job: Job, now: int) -> DisplayState:

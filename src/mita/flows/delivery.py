@@ -125,13 +125,19 @@ async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
 # ---------------------------------------------------------------- after a job is settled
 
 
-async def conclude(store: Store, ended: Iterable[EndedJob], keep: Wait) -> list[Amended]:
+async def conclude(
+    store: Store, ended: Iterable[EndedJob], keep: Wait, told_twice: set[str] | None = None
+) -> list[Amended]:
     """Tell everything that follows from the end of these jobs: their counters, their dependants,
     and those that are cancelled because of it. `keep` is how long cancelled jobs are kept. Returns
-    what was cancelled. It may be called again at any time: what is done stays done."""
+    what was cancelled. It may be called again at any time: what is done stays done. Flows whose
+    counters knew of an end before are added to `told_twice`."""
     todo, cancelled = list(ended), list[Amended]()
     while todo:
         await arrive(store, [arrival for job in todo for arrival in _after(job)])
+        known = await _count(store, todo)
+        if told_twice is not None:
+            told_twice |= known
         await tell_parents(store, todo)
         stopped: list[str] = []
         for job in todo:
@@ -147,9 +153,28 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
     for to in job.place.dependants:
         if to.always or job.state is State.SUCCEEDED:
             yield from _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
-    if job.place.counter is not None:
-        told = told_to_counter(job.place.number, job.state)
-        yield from _arrivals(job, job.place.counter, told)
+
+
+async def _count(store: Store, jobs: Iterable[EndedJob]) -> set[str]:
+    """Tell the counters of flows that these steps have ended. Returns the flows that knew it."""
+    counted = [
+        (job.place.flow, arrival)
+        for job in jobs
+        if job.place.counter is not None
+        for arrival in _arrivals(
+            job, job.place.counter, told_to_counter(job.place.number, job.state)
+        )
+    ]
+    known: set[str] = set()
+    for at in range(0, len(counted), CALL_JOBS):
+        some = counted[at : at + CALL_JOBS]
+        answers = await store.arrive([arrival for _, arrival in some])
+        known |= {
+            flow
+            for (flow, _), answer in zip(some, answers, strict=True)
+            if answer is not Answer.DONE
+        }
+    return known
 
 
 async def _cancel_dependants(

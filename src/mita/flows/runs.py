@@ -9,8 +9,8 @@ from mita.events.signals import Amended
 from mita.model.ending import Ending, Raised, Returned, Suspended
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import Settlement
-from mita.model.time import SECOND, Wait, When
+from mita.model.outcome import RescheduleJob, Settlement
+from mita.model.time import NOW, SECOND, Wait, When
 from mita.ports.store import Store
 from mita.rules.durable import ARRIVAL
 from mita.rules.flow import read_told, together
@@ -94,12 +94,15 @@ async def conclude_settled(
     store: Store, settlements: Sequence[Settlement], took: Sequence[bool], keep: Retention
 ) -> list[Amended]:
     """Tell what follows from the settlements that were written. Returns what was cancelled."""
+    told_twice: set[str] = set()
     ended = [
         job
         for one, written in zip(settlements, took, strict=True)
         if written and (job := _ended(one)) is not None and job.state in TERMINAL
     ]
-    cancelled = await conclude(store, ended, keep.failed) if ended else []
+    cancelled = await conclude(store, ended, keep.failed, told_twice) if ended else []
+    if told_twice:  # steps that were retried: their flow has counted them before
+        await store.amend(sorted(told_twice), RescheduleJob(NOW, "one of its steps was retried"))
     for one, written in zip(settlements, took, strict=True):
         # only a job that was put back has waited for a child
         if written and one.was_cancelled and one.claim.reschedules:

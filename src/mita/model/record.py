@@ -172,15 +172,25 @@ class StepOutcome(Struct, frozen=True):
 
 
 class FlowRecord(Struct, frozen=True, kw_only=True):
-    """A flow at one point in time. It is `running` until all of its steps have ended."""
+    """A flow at one point in time. It is `running` until all of its steps have ended. `total` is
+    how many steps it has. In a page it has no `steps`."""
 
     id: str
     name: str
     state: DisplayState
     created: datetime
+    total: int
     finished: datetime | None = None
     error: str | None = None
     steps: tuple[FlowStep, ...] = ()
+
+
+class FlowPage(Struct, frozen=True):
+    """Flows, newest first. `after` is the argument that gets the next page; None on the last
+    page."""
+
+    flows: tuple[FlowRecord, ...]
+    after: str | None = None
 
 
 class JobPage(Struct, frozen=True):
