@@ -33,7 +33,7 @@ def create(folder: str, user: int) -> str:
 def onboard(job: Job, folder: str) -> str:
     mark(folder, "runs")
     account = job.step_sync("create", create, folder, user=7)
-    job.sleep_sync(0.05)
+    job.sleep_sync(1)
     answer = job.wait_for_sync("approval", timeout=3600, type=Approval)
     return f"{account}: {answer.yes} by {answer.by}"
 

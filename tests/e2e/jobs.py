@@ -270,6 +270,20 @@ async def asking_once(job: Job, n: int) -> int:
         return effect(job, n)
 
 
+async def sharing(job: Job, n: int) -> int:
+    """Use a value that all jobs share. The job that computes it waits for the gate."""
+
+    async def compute() -> int:
+        note("computed", job, n)
+        await gate()
+        return n
+
+    with on_record(job, n):
+        value = await job.once("shared", compute, scope="global")
+        note("shared", job, n, str(value))
+        return effect(job, n)
+
+
 async def _refusal(act: Any) -> Exception | None:
     try:
         await act
@@ -308,4 +322,5 @@ class Works:
         self.reporting = app.task(reporting)
         self.asleep = app.task(resource="key:{key}")(asleep)
         self.asking = app.task(resource="key:{key}")(asking)
+        self.sharing = app.task(sharing)
         self.asking_once = app.task(asking_once)

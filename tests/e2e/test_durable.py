@@ -16,7 +16,7 @@ from tests.waiting import until
 from . import menu
 from .checker import Expect
 from .harness import NO_LOSS_LEASE_S, Asked, Process, Scene, scaled
-from .program import SIGNALS_OF_ONE_PROCESS
+from .program import SIGNALS_OF_ONE_PROCESS, open_gate
 
 WORKERS = 3
 SIGNALS_OF_A_JOB = 4
@@ -240,3 +240,29 @@ async def test_a_sender_that_dies_inside_its_transaction_has_sent_nothing(
     file_scene: Scene,
 ) -> None:
     await died_signalling(file_scene, "sql.amend_signal")
+
+
+# ---------------------------------------------------------------- a value that all jobs share
+
+
+async def test_of_many_processes_one_computes_a_shared_value_and_another_if_it_dies(
+    scene: Scene,
+) -> None:
+    """`once(scope="global")`: the process that computes the value is killed. One of the others
+    computes it when the lease of the dead one is over, and all of them get that value."""
+    first = scene.worker(concurrency=3)
+    jobs = [Asked(scene.works.sharing.call(scene.number()), Expect()) for _ in range(12)]
+    await scene.enqueue(jobs)
+    await until(lambda: len(scene.lines("start", who=first.who)) == 3, "three of them ask")
+    await until(lambda: scene.lines("computed", who=first.who), "one of them computes")
+    open_gate(scene.gate("open"))
+    others = [scene.worker(gate="open", concurrency=4) for _ in range(2)]
+    await scene.ready(*others)
+    await scene.kill(first)
+    await scene.finished()
+    await scene.stop(*others)
+    await scene.check()
+    computed = scene.lines("computed")
+    assert [line.who for line in computed].count(first.who) == 1
+    assert len(computed) == 2
+    assert {line.how for line in scene.lines("shared")} == {str(computed[1].n)}

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from mita import JobEvent, Mita, Retry, UsageError
+from mita import Job, JobEvent, Mita, Retry, UsageError
 from mita.client import Events
 from mita.events import publisher
 from mita.model.event import Kind
@@ -52,6 +52,29 @@ async def listening(app: Mita, queue: str | None = None) -> AsyncIterator[Log]:
         reading = asyncio.create_task(log.read(events))
         yield log
     await reading  # closing ends the loop
+
+
+async def test_sleeps_waits_and_signals_are_heard(app: Mita) -> None:
+    @app.task
+    async def ask(job: Job) -> None:
+        await job.sleep(1)
+        await job.wait_for("go")
+
+    async with listening(app) as log, working(app):
+        job = await ask.enqueue()
+        await log.until(job.id, "rescheduled:signal")
+        await app.signal(job.id, "go", "a value")
+        assert await app.signal(job.id, "go", "another") != "done"
+        await log.until(job.id, "succeeded")
+        heard = await log.until(job.id, "signalled")
+    assert sorted(each for each in heard if each != "started") == [
+        "enqueued",
+        "rescheduled:signal",
+        "rescheduled:sleep",
+        "signalled",
+        "succeeded",
+    ]
+    assert "a value" not in str(log.heard)
 
 
 async def test_the_whole_life_of_a_job_is_heard(app: Mita) -> None:

@@ -57,7 +57,12 @@ class Mishaps:
         @app.task(name="rated", queue="mishaps", rate=Rate(1, per=60))
         async def rated() -> None: ...
 
-        self._rated = rated
+        @app.task(name="durable", queue="mishaps")
+        async def durable(job: Job) -> None:
+            await job.sleep(1)
+            await job.wait_for("never")
+
+        self._rated, self._durable = rated, durable
         self._plain, self._twice, self._endless = plain, settles_itself, endless
         self._late = late
         self._shaky = shaky
@@ -78,6 +83,7 @@ class Mishaps:
     async def begin(self) -> None:
         await self._twice.enqueue()
         await self._app.enqueue_many([self._rated.call() for _ in range(2)])
+        await self._durable.enqueue()
         await self._endless.enqueue()
         async with asyncio.timeout(20):
             await self._began.wait()
@@ -116,6 +122,8 @@ async def test_every_metric_moves(
                 "mita_stale_writes_total",
                 "mita_repeat_fires_total:skip",
                 "mita_repeats_paused_total",
+                "mita_rescheduled_total:sleep",
+                "mita_rescheduled_total:signal",
             )
         )
         await until(
