@@ -69,6 +69,22 @@ async def test_a_step_returns_what_the_annotation_says() -> None:
     assert seen == [Approval(True, "Ada")] * 2
 
 
+async def test_a_step_takes_arguments_by_any_name() -> None:
+    app = new_app()
+
+    def join(name: str, fn: str, *, self: str = "") -> str:
+        return f"{name}, {fn}, {self}"
+
+    @app.task
+    async def work(job: Job) -> str:
+        return await job.step("join", join, name="a", fn="b", self="c")
+
+    async with lab(app) as it:
+        job = await work.enqueue()
+        await it.run_due()
+        assert await job.result() == "a, b, c"
+
+
 async def test_a_step_that_fails_is_run_again() -> None:
     app, calls = new_app(), []
 

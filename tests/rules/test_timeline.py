@@ -18,7 +18,10 @@ def story(kinds: list[str]) -> list[TimelineEntry]:
 
 
 @given(
-    st.lists(st.sampled_from(["retried", "rescheduled", "blocked"]), max_size=4 * TIMELINE_LINES)
+    st.lists(
+        st.sampled_from(["retried", "rescheduled", "blocked", "sleeping", "waiting", "signalled"]),
+        max_size=4 * TIMELINE_LINES,
+    )
 )
 def test_it_stays_short_and_its_counts_add_up(kinds: list[str]) -> None:
     events = story(kinds)

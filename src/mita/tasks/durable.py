@@ -78,12 +78,14 @@ class DurableJob:
 
     @overload
     async def step(
-        self, name: str, fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+        self, name: str, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
     ) -> T: ...
     @overload
-    async def step(self, name: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(
+        self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T: ...
     @only_awaited
-    async def step(self, name: str, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         """Run `fn` once for this job and store its result. A later run of the handler does not call
         it again, and gets the stored result as `fn`'s return annotation says.
 
@@ -98,7 +100,7 @@ class DurableJob:
             known = await self._keep(key, self._step(value, time.monotonic() - began))
         return self._result(name, known, results)
 
-    def step_sync(self, name: str, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def step_sync(self, name: str, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """`step` for a handler that is a sync function: `fn` runs on the handler's own thread."""
         key, results = self._new_name(step_name, "step", name), Results(self._claim.task, fn)
         known = self._run_sync(self._stored()).get(key)
