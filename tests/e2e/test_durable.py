@@ -48,8 +48,8 @@ async def scheduled(scene: Scene) -> int:
 
 @pytest.mark.timeout(600)
 async def test_handlers_that_sleep_or_wait_cost_nothing(scene: Scene) -> None:
-    """No slot, thread, connection, lease or key. All of them have the same resource key, which only
-    one may hold, and a worker with two slots runs other jobs beside them."""
+    """No slot, thread, connection, lease or key: a worker with two slots runs other jobs with their
+    resource keys beside them."""
     many, scene.lease = scaled(40, 1000), 4 * NO_LOSS_LEASE_S
     worker = scene.worker(concurrency=2)
     await scene.enqueue([menu.nap(scene) for _ in range(10)])
@@ -57,9 +57,12 @@ async def test_handlers_that_sleep_or_wait_cost_nothing(scene: Scene) -> None:
     threads, files = use_of(worker)
     ended = Expect(state=State.CANCELLED, reschedules=1)
     sleepers = await scene.enqueue(
-        [Asked(scene.works.asleep.call(scene.number(), "one", LONG_S), ended) for _ in range(many)]
+        [
+            Asked(scene.works.asleep.call(scene.number(), f"k{n}", LONG_S), ended)
+            for n in range(many)
+        ]
     )
-    waiters = await scene.enqueue([asking(scene, "one", 1) for _ in range(many)])
+    waiters = await scene.enqueue([asking(scene, f"w{n}", 1) for n in range(many)])
     await until(
         lambda: _all_scheduled(scene, 2 * many), "all of them sleep or wait", scaled(120, 500)
     )
@@ -73,7 +76,7 @@ async def test_handlers_that_sleep_or_wait_cost_nothing(scene: Scene) -> None:
     )
     assert more_threads < 10
     assert more_files < 10
-    naps = await scene.enqueue([menu.nap(scene, 5) for _ in range(20)])
+    naps = await scene.enqueue([menu.keyed(scene, f"{'kw'[n % 2]}{n}", 5) for n in range(20)])
     await until(lambda: _all_ended(scene, naps), "other jobs run beside them")
     assert await scheduled(scene) == 2 * many
     scene.tell(f"{2 * many:,} asleep or waiting: {more_threads} threads, {more_files} files more")
