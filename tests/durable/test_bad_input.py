@@ -6,12 +6,14 @@ import contextlib
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mita import Job, JobFailed, JobRecord, Mita, Retry, UsageError
+from mita import Answer, Job, JobFailed, JobRecord, Mita, Rejected, Retry, UsageError
 from mita.testing import lab
+from tests.engine.conftest import URLS, working
 
 Handler = Callable[..., Any]
 
@@ -279,3 +281,26 @@ async def test_values_that_a_signal_cannot_have() -> None:
         await app.signal(job.id, "go", 2**80)
         await it.run_due()
         assert await job.result() == 2**80
+
+
+async def test_values_that_are_too_large_are_named_in_the_error(tmp_path: Path) -> None:
+    """NATS has the smallest room. The job waits on, and the next signal that fits wakes it."""
+    app = Mita(URLS["nats"](tmp_path), retry=Retry(max_retries=0))
+    large = b"x" * 2_000_000
+
+    @app.task
+    async def ask(job: Job) -> Any:
+        return await job.wait_for("go")
+
+    @app.task
+    async def make(job: Job) -> None:
+        await job.step("report", lambda: large)
+
+    async with app, working(app):
+        job, other = await ask.enqueue(), await make.enqueue()
+        with pytest.raises(Rejected, match=r"the signal 'go' has 2,000,\d+ bytes"):
+            await app.signal(job.id, "go", large)
+        assert await app.signal(job.id, "go", "small") is Answer.DONE
+        assert await job.result(timeout=30) == "small"
+        with pytest.raises(JobFailed, match=r"the step 'report' has 2,000,\d+ bytes"):
+            await other.result(timeout=30)
