@@ -121,6 +121,26 @@ async def test_explain_says_until_when_it_sleeps_and_for_what_it_waits() -> None
         assert first.text == "it waits for the signal 'payment' (without a time-out)"
 
 
+async def test_explain_names_the_child_that_a_job_waits_for() -> None:
+    app = Mita("memory://")
+
+    @app.task
+    async def child() -> None: ...
+
+    @app.task
+    async def parent(job: Job) -> None:
+        await job.run(child.options(queue="other").call())
+
+    async with lab(app) as it:
+        await app.pause("other")
+        job = await parent.enqueue()
+        await it.run_due()
+        [first, *_] = await app.explain(job.id)
+        [one] = (await app.jobs(task="child")).jobs
+    assert (first.code, first.evidence) == (ReasonCode.WAITS_FOR_CHILD, {"child": one.id})
+    assert first.command == ("why", one.id)
+
+
 async def test_what_cannot_be_read_is_shown_without_its_value() -> None:
     app = new_app()
     async with lab(app):

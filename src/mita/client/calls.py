@@ -7,6 +7,7 @@ from mita.errors import UsageError
 from mita.model.outcome import SignalJob
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
+from mita.rules.flow import CHILD
 from mita.rules.names import check_key
 from mita.tasks import Call
 from mita.tasks.annotations import STORABLE
@@ -70,8 +71,12 @@ def check_call(call: Call[Any], tasks: Mapping[str, object]) -> None:
 def signal_job(name: str, value: object) -> SignalJob:
     """Return the change that signals a job. Raises `UsageError` for a value that cannot be
     stored."""
+    if check_key("signal", name).startswith(CHILD):
+        raise UsageError(
+            f"signal {name!r}: names that begin with {CHILD!r} are Mita's own, for child jobs"
+        )
     try:
-        return SignalJob(check_key("signal", name), encode(value))
+        return SignalJob(name, encode(value))
     except UNSTORABLE as error:
         raise UsageError(
             f"signal {name!r}: a value of type {type(value).__qualname__} cannot be stored "

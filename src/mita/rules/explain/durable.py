@@ -4,6 +4,7 @@ from mita.model.outcome import TimelineKind
 from mita.model.time import LATEST
 from mita.rules.display import as_datetime, clock, span
 from mita.rules.durable import PendingWait, pending_waits
+from mita.rules.flow import CHILD
 
 from .evidence import Evidence, Reason, ReasonCode, advise
 from .waiting import cause_of_due_time, due_reason
@@ -34,6 +35,8 @@ def _sleeps(evidence: Evidence) -> Reason:
 def _waits(evidence: Evidence, wait: PendingWait) -> Reason:
     """A wait without a time-out ends at the deadline of the job, if it has one."""
     job, now = evidence.job, evidence.now
+    if wait.name.startswith(CHILD):
+        return _waits_for_child(wait.name.removeprefix(CHILD))
     end = wait.end or (job.due if job.due < LATEST else None)
     until = "without a time-out" if end is None else f"until {clock(end, now)}"
     return Reason(
@@ -41,4 +44,13 @@ def _waits(evidence: Evidence, wait: PendingWait) -> Reason:
         f"it waits for the signal {wait.name!r} ({until})",
         evidence={"signal": wait.name, "until": None if end is None else as_datetime(end)},
         **advise("send it", "signal", job.id, wait.name, VALUE),
+    )
+
+
+def _waits_for_child(id: str) -> Reason:
+    return Reason(
+        ReasonCode.WAITS_FOR_CHILD,
+        f"it waits for its child, job {id}",
+        evidence={"child": id},
+        **advise("it goes on when that job has ended; ask about that job", "why", id),
     )

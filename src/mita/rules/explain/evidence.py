@@ -30,6 +30,7 @@ class ReasonCode(StrEnum):
     DUE = "due"
     SLEEPS = "sleeps"
     WAITS_FOR_SIGNAL = "waits for signal"
+    WAITS_FOR_CHILD = "waits for child"
     EXPIRED = "expired"
     PAST_DEADLINE = "past deadline"
     SLOWED = "slowed"
