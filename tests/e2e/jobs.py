@@ -284,6 +284,20 @@ async def sharing(job: Job, n: int) -> int:
         return effect(job, n)
 
 
+# ---------------------------------------------------------------- steps of flows
+
+
+async def flow_step(job: Job, n: int, plan: str, inputs: list[int] | None = None) -> int:
+    """Succeed, fail, or fail at first, as the plan says. The result is the step's number and what
+    it was given."""
+    with on_record(job, n):
+        await asyncio.sleep(n % 5 / 1000)
+        if plan == "fail" or (plan == "flaky" and job.attempt == 1):
+            raise ValueError(plan)
+        effect(job, n)
+        return n + sum(inputs or [])
+
+
 async def _refusal(act: Any) -> Exception | None:
     try:
         await act
@@ -324,3 +338,4 @@ class Works:
         self.asking = app.task(resource="key:{key}")(asking)
         self.sharing = app.task(sharing)
         self.asking_once = app.task(asking_once)
+        self.flow_step = app.task(retry=TWO_RETRIES)(flow_step)

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from inspect import Parameter
-from typing import Any, NoReturn, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, NoReturn, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -272,6 +273,9 @@ class NeedsFlow(Exception):
 
 def _item_of(kind: Any) -> Any:
     """What a list of this type consists of; Any if it is no list."""
+    if get_origin(kind) in (Union, UnionType):
+        items = [_item_of(part) for part in get_args(kind) if part is not NoneType]
+        return items[0] if len(items) == 1 else Any
     args = get_args(kind)
     return args[0] if get_origin(kind) in (list, Sequence, tuple, Iterable) and args else Any
 
@@ -279,8 +283,10 @@ def _item_of(kind: Any) -> Any:
 def may_be(kind: Any, wanted: Any) -> bool:
     """Whether a value of this type may fit the wanted one. Only plain classes are compared; all
     else is checked when the step runs."""
+    if get_origin(wanted) in (Union, UnionType):
+        return any(may_be(kind, part) for part in get_args(wanted))
     kind, wanted = get_origin(kind) or kind, get_origin(wanted) or wanted
-    if not isinstance(kind, type) or not isinstance(wanted, type):
+    if Any in (kind, wanted) or not isinstance(kind, type) or not isinstance(wanted, type):
         return True
     return issubclass(kind, wanted) or (kind is int and wanted is float)
 
