@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mita.events.signals import Amended
 from mita.model.flow import Arrival, Dependants, FlowPlace
@@ -70,12 +71,17 @@ def ended_job(job: Job) -> EndedJob | None:
 
 
 def success_arrivals(job: EndedJob) -> list[Arrival]:
-    """What a job that is about to succeed tells its dependants."""
-    return [
+    """What a job that is about to succeed tells its dependants. The first of them also keeps its
+    result, in case its worker dies before it is settled."""
+    arrivals = [
         arrival
         for to in job.place.dependants
         for arrival in _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
     ]
+    if arrivals:
+        told = replace(read_told(arrivals[0].value), kept=job.result or NO_RESULT)
+        arrivals[0] = replace(arrivals[0], value=pack_told(told))
+    return arrivals
 
 
 def _ending(job: EndedJob) -> tuple[str, State, bytes | None, str]:
@@ -103,13 +109,11 @@ async def told_before(store: Store, claim: Claim, place: FlowPlace) -> bytes | N
         values = await store.once_values(place.parent)
         outcome = values.get(signal_name(child_signal(claim.id)))
         return None if outcome is None else read_child(outcome).result
-    for to in place.dependants:
-        if not to.always:
-            values = await store.once_values(step_id(place.flow, to.first))
-            value = values.get(arrival_name(claim.id))
-            results = () if value is None else read_told(value).results
-            return None if value is None else next(iter(results), NO_RESULT)
-    return None
+    if not place.dependants:
+        return None
+    values = await store.once_values(step_id(place.flow, place.dependants[0].first))
+    value = values.get(arrival_name(claim.id))
+    return None if value is None else read_told(value).kept
 
 
 async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:

@@ -42,7 +42,10 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
 
     To a dependant: the `results` (packed), of which the first has this `place`, or with `always`
     how each job `ended`. To a counter: how many steps `succeeded`, and the numbers of those that
-    `failed` or were `cancelled`."""
+    `failed` or were `cancelled`.
+
+    `kept` is the result of the job that tells this, whether it is wanted or not. Only its first
+    dependant has it, for a run of the same job that finds that it has ended before."""
 
     place: int = 0
     results: tuple[bytes, ...] = ()
@@ -50,6 +53,7 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
     succeeded: int = 0
     failed: Numbers = ()
     cancelled: Numbers = ()
+    kept: bytes | None = None
 
 
 class EndedStep(Struct, frozen=True, array_like=True, gc=False):
