@@ -40,7 +40,7 @@ from mita.rules.busy import (
 )
 from mita.rules.gates import ONE_MS_US
 from mita.rules.readable import SET_ASIDE_KEEP, unreadable
-from mita.rules.shares import TURN_STEPS
+from mita.rules.shares import NO_GROUP, TURN_STEPS
 from mita.rules.states import AMENDABLE, DEAD, TERMINAL, WAITING
 from mita.rules.timeline import TIMELINE_LINES
 from mita.stores.shared.record import COUNTERS
@@ -79,6 +79,7 @@ TEXTS = {
     "BUSY_NOTE": BUSY_NOTE,
     "RATE_NOTE": RATE_POLICY.why,
     "REPLACED_NOTE": REPLACED_NOTE,
+    "NO_GROUP": NO_GROUP,
     "UNREADABLE_ERROR": unreadable("its record cannot be read"),
 }
 _CHANGES: dict[str, type[Change]] = {

@@ -164,10 +164,13 @@ end
 -- How many more jobs of this queue the call may start.
 local function wanted(q, c) return q.places and math.min(c.left, q.places) or c.left end
 
+-- include claim_alone
+
 -- Claim from one queue, the highest priority first. Then `q.next_due` says for each priority when
 -- its next job is due; a job in a list is due now.
 local function claim(q, c)
-  if uses(q, GROUPS) or (c.ageing and #q.used > 1) then return rare().ranked().claim(q, c) end
+  if uses(q, GROUPS) then return claim_with_groups(q, c) end
+  if c.ageing and #q.used > 1 then return rare().ranked().claim(q, c) end
   for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
     local empty = not q.first_due[priority]
     while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
