@@ -19,7 +19,7 @@ from mita.rules.busy import (
 from mita.rules.gates import KeyUse
 
 from . import unique
-from .codec import GATES, ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, is_text
+from .codec import GATES, ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, is_text, rare_fields
 from .context import SqliteContext, as_json
 from .limits import key_states, queue_states
 from .limits.key_states import KeyState, read_gates
@@ -37,12 +37,6 @@ class _Gated(NamedTuple):
 
 
 # ------------------------------------------------------------ claim
-
-
-def has_keys(row: Any) -> bool:
-    """Whether this candidate has a key."""
-    rare = row[-1]
-    return rare is not None and (rare[RESOURCE] is not None or bool(rare[GATES]))
 
 
 def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
@@ -66,7 +60,7 @@ class Admission:
     def admits(self, row: Any) -> bool:
         """Whether this candidate may run. If so, it has its keys from now on; if not, it was
         blocked or has ended."""
-        rare = row[-1]
+        rare = rare_fields(row)
         if rare is None:
             return True
         key, now = rare[RESOURCE], self._context.now
