@@ -197,7 +197,7 @@ async def test_plain_jobs_write_to_none_of_the_tables_of_limits(store: PostgresS
     await put_many(store, 3)
     found = await claims(store)
     await settled(store, *map(succeed, found))
-    tables = ("_key", "_key_holder", "_queue_limit", "_fair_queue", "_turn")
+    tables = ("_key", "_key_holder", "_queue_limit", "_limited", "_turn")
     assert [rows(store, table) for table in tables] == [0] * len(tables)
 
 

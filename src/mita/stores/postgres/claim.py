@@ -1,10 +1,10 @@
 """Claiming jobs.
 
-A claim is one statement for all queues (`claim.sql`). It takes jobs without keys at once. Jobs with
-keys are only shown; `resources.admit` then decides which of them may run. When the clock has opened
-keys (a hold has ended, a rate has tokens again), the jobs that waited there are woken first and the
-claim is made again. Queues with a limit or with fair groups are claimed one by one
-(`limits.queue_claim`)."""
+A claim is one statement for all queues: `claim.sql`, or `claim_limited.sql` if one of them has
+holds or ever had limits. It takes jobs without keys at once. Jobs with keys are only shown;
+`resources.admit` then decides which of them may run. When the clock has opened keys (a hold has
+ended, a rate has tokens again), the jobs that waited there are woken first and the claim is made
+again. Queues with a limit or with fair groups are claimed one by one (`limits.queue_claim`)."""
 
 import time
 from collections.abc import Sequence
@@ -23,6 +23,14 @@ from .limits.queue_claim import QueueClaim
 from .server.arrays import numbers, texts
 from .settle import SettleBatch, after_a_lost_answer, settle
 from .throughput.watermarks import queue_priorities
+
+# By whether the queues are limited, and whether jobs of several priorities are due.
+_STATEMENTS = {
+    (False, False): "claim",
+    (False, True): "claim_mixed",
+    (True, False): "claim_limited",
+    (True, True): "claim_limited_mixed",
+}
 
 
 class ClaimSearch:
@@ -72,8 +80,9 @@ class ClaimSearch:
     def _claim(self, limit: int, *, synced: bool) -> Query:
         watermarks, hints = self._context.watermarks, self._context.hints
         self._is_mixed = hints.mixed
+        self._is_limited = not hints.limited.isdisjoint(self.queues)
         return query(
-            "claim_mixed" if hints.mixed else "claim",
+            _STATEMENTS[self._is_limited, hints.mixed],
             **self._where,
             watermarks=numbers(watermarks.of(self.queues)),
             behind=watermarks.behind,
@@ -111,7 +120,10 @@ class ClaimSearch:
         if (header.ended_holds or header.has_due_keys) and not self._woke:
             yield from self._wake()
             return True
-        hints.saw(self.queues, header.careful)
+        if self._is_limited or header.is_limited:
+            hints.saw(self.queues, is_limited=header.is_limited, careful=header.careful)
+            if not self._is_limited:
+                return True
         if header.careful:
             yield from self._queue_by_queue(header.careful)
             return False
@@ -119,8 +131,12 @@ class ClaimSearch:
         if header.mixed and not self._is_mixed:
             return True
         found_all = len(rows) < self._room and not header.is_short
-        shown, unreadable = codec.claims(rows, first=1)  # after the header
-        keyed = [claim for claim in shown if claim.resource is not None or claim.gates]
+        if self._is_limited:
+            shown, unreadable = codec.claims(rows, first=1)  # after the header
+            keyed = [claim for claim in shown if claim.resource is not None or claim.gates]
+        else:
+            shown, unreadable = codec.plain_claims(rows), []
+            keyed = [claim for claim in shown if claim.resource is not None]
         if keyed or unreadable:
             shown = yield from self._admit(shown, keyed, unreadable)
         self.claims += shown

@@ -50,9 +50,14 @@ _limit_values = attrgetter(*_LIMITS)
 _LIMIT_DEFAULTS = tuple(NEW[name].default for name in _LIMITS)
 
 
+def _some_json(values: Sequence[Any]) -> str:
+    """An array of JSON values, with null for the empty ones."""
+    return jsons([value or None for value in values])
+
+
 def _array(field: Field) -> tuple[str, Callable[[Sequence[Any]], str]]:
     """The type of a field's column, and the function that writes an array of it."""
-    return _ARRAYS.get(type(field.type), ("jsonb", jsons))
+    return _ARRAYS.get(type(field.type), ("jsonb", _some_json))
 
 
 def _writers(fields: dict[str, Field]) -> list[tuple[str, Any, Callable[[Sequence[Any]], str]]]:
@@ -114,30 +119,27 @@ def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- claims
 
 _FIELDS = Claim.__struct_fields__
-# The last columns of a claim are null for a plain job: it has the defaults of these fields.
-_RARELY_SET = ("gates", "fair")
-_PLAIN_FIELDS = _FIELDS.index(_RARELY_SET[0])
+# A plain claim has the defaults of the last fields, which are those of limits.
+_PLAIN_FIELDS = _FIELDS.index("gates")
 _read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
 _read_limit = msgspec.json.Decoder(StoredLimit).decode
 _read_turns = msgspec.json.Decoder(list[tuple[int, int, Any]]).decode
-_NO_GATES = "[]"
 
 
-def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]:
+def claim_values(row: str, now: str = "clock.now", **more: str) -> list[str]:
     """The fields of a `Claim` in their order, as SQL. `row` names a row with the columns
-    `{claim_columns}`, `clock.now` is the time, `lost` the worker that lost the job, and `more` are
-    other fields that are spelled in another way.
+    `{claim_columns}`, `now` is the time, and `more` are fields that are spelled in another way.
 
     A token is the clock, or one more than the last token if that is later. A claim that was not
     synced to disk can be lost in a crash of the server; then the job is claimed again from its
     state before. With a plain count two runs would have the same token, and each could settle the
     other's job."""
     special = {
-        "token": f"greatest({row}.token + 1, clock.now)",
-        "at": "clock.now",
-        "gates": f"nullif({row}.gates, '{_NO_GATES}')::text",
+        "token": f"greatest({row}.token + 1, {now})",
+        "at": now,
+        "gates": f"{row}.gates::text",
         "ref": None,
-        "lost": lost,
+        "lost": None,
     } | more
     values = [special.get(name, f"{row}.{column(name)}") for name in _FIELDS]
     while values[-1] is None:  # these have None as their default
@@ -145,10 +147,14 @@ def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]
     return [value or "null" for value in values]
 
 
+_CLAIMED = claim_values("c", "c.now")
+_PLAIN_CLAIMED = _CLAIMED[:_PLAIN_FIELDS]
 CLAIM_TEXTS = {
     "claim_columns": ", ".join(f"j.{column(name)}" for name in CLAIM),
-    "claim_nulls": ", ".join("null" for _ in claim_values("c")),
-    "claimed": ", ".join(claim_values("c")),
+    "claim_nulls": ", ".join("null" for _ in _CLAIMED),
+    "claimed": ", ".join(_CLAIMED),
+    "plain_claim_nulls": ", ".join("null" for _ in _PLAIN_CLAIMED),
+    "plain_claimed": ", ".join(_PLAIN_CLAIMED),
     "reaped": ", ".join(claim_values("e", lost="e.worker")),
     "started": ", ".join(claim_values("j", token="j.token")),  # noqa: S106
 }
@@ -156,19 +162,21 @@ CLAIM_TEXTS = {
 
 class ClaimHeader(msgspec.Struct, frozen=True):
     """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
-    which a job is due or the clock opens a key; the value of the sequence `_behind`; how many holds
-    have ended and must be removed; whether rates have tokens again for jobs that must be woken; the
-    queues with limits or fair groups; whether jobs of several priorities are due that age; and
-    whether due jobs were left out because others had locked them."""
+    which a job is due or the clock opens a key; the value of the sequence `_behind`; whether the
+    queues have holds or ever had limits; whether jobs of several priorities are due that age; and
+    whether due jobs were left out because others had locked them. Only `claim_limited.sql` says how
+    many holds have ended and must be removed; whether rates have tokens again for jobs that must
+    be woken; and which queues have limits or fair groups."""
 
     now: int
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
     behind: int
-    ended_holds: int
-    has_due_keys: bool | None = False
-    careful: list[str] | None = None
+    is_limited: bool
     mixed: bool = False
     is_short: bool = False
+    ended_holds: int = 0
+    has_due_keys: bool | None = False
+    careful: list[str] | None = None
 
 
 class QueueHeader(msgspec.Struct, frozen=True):
@@ -201,9 +209,14 @@ class ShownJob(NamedTuple):
     gates: str | None = None
 
 
-_SHOWN = [f"j.{column(name)}" for name in ShownJob._fields if name not in ("group", "gates")]
+_SHOWN = {
+    "weight": f"coalesce(j.weight, {NORMAL_WEIGHT_THOUSANDTHS}) as weight",
+    "gates": "j.gates::text as gates",
+}
 SHOWN_TEXTS = {
-    "shown_columns": ", ".join([*_SHOWN, f"nullif(j.gates, '{_NO_GATES}')::text as gates"]),
+    "shown_columns": ", ".join(
+        _SHOWN.get(name, f"j.{column(name)}") for name in ShownJob._fields if name != "group"
+    ),
     "shown_nulls": ", ".join("null" for _ in ShownJob._fields),
 }
 
@@ -211,24 +224,20 @@ claim_header = msgspec.json.Decoder(ClaimHeader).decode
 queue_header = msgspec.json.Decoder(QueueHeader).decode
 
 
+def plain_claims(rows: Iterable[Row]) -> list[Claim]:
+    """The claims in these rows of `claim.sql`."""
+    return [Claim(*row[1:]) for row in rows]
+
+
 def claims(rows: Iterable[Row], first: int = 0) -> tuple[list[Claim], list[UnreadableRow]]:
     """The claims in these rows: their columns from `first` on are the fields of `Claim`. Also the
     rows whose gates cannot be read."""
     unreadable: list[UnreadableRow] = []
-    gates = first + _PLAIN_FIELDS
-    fair, end = gates + 1, gates + len(_RARELY_SET)
-    found = [
-        Claim(*row[first:gates])
-        if row[gates] is None and row[fair] is None and len(row) == end
-        else _rare_claim(row[first:], unreadable)
-        for row in rows
-    ]
-    if unreadable:
-        found = [claim for claim in found if claim is not None]
-    return found, unreadable  # type: ignore[return-value]
+    found = [claim for row in rows if (claim := _claim(row[first:], unreadable)) is not None]
+    return found, unreadable
 
 
-def _rare_claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:
+def _claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:
     try:
         gates = read_gates(values[_PLAIN_FIELDS])
     except BAD as error:

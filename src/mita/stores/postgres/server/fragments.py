@@ -7,7 +7,7 @@ States, kinds of timeline lines, guards and fields of a record come from `mita.m
 from collections.abc import Iterable
 
 from mita.model.gate import LONGEST_INTERVAL_US
-from mita.model.job import PRIORITIES, Asked, State
+from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, PRIORITIES, Asked, State
 from mita.model.outcome import PrioritiseJob, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
@@ -39,6 +39,15 @@ def _asked_of(row: str, which: Iterable[Asked]) -> str:
 
 
 _cases = " ".join(f"when {_text(asked)} then {_text(to)}" for asked, to in STATE_AFTER.items())
+
+# Of the lines of a claim (a queue and a priority each): the next time at which a job is due that is
+# not due yet, how many have due jobs, and how many queues have such lines (one bit for each).
+_LINE_FACTS = f"""\
+min(line.first) filter (where not line.ready) as next_due,
+count(*) filter (where line.ready) as ready,
+bit_count(coalesce(
+  bit_or(1::bigint << mod((line.n - 1) / {len(PRIORITIES)}, 63)::int) filter (where line.ready), 0
+)::bit(64)) as queues"""
 
 FRAGMENTS = {
     **{state.value: _text(state) for state in State},
@@ -77,6 +86,9 @@ FRAGMENTS = {
     # bounds
     "active": _text(RepeatState.ACTIVE),
     "paused": _text(RepeatState.PAUSED),
+    "line_facts": _LINE_FACTS,
+    "priorities": str(len(PRIORITIES)),
+    "normal_weight": str(NORMAL_WEIGHT_THOUSANDTHS),
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),
     "latest": str(LATEST),

@@ -13,6 +13,8 @@ GIVEN_CLOCK = "%(now)s::bigint"  # a test passes it with the other values
 VARIANTS = {
     "claim": ("claim", {"candidate": "claim_in_line"}),
     "claim_mixed": ("claim", {"candidate": "claim_by_rank"}),
+    "claim_limited": ("claim_limited", {"candidate": "claim_in_line"}),
+    "claim_limited_mixed": ("claim_limited", {"candidate": "claim_by_rank"}),
 }
 _NAME = re.compile(r"\{(\w+)\}")
 _NAMED_VALUE = re.compile(r"%\((\w+)\)s")

@@ -8,7 +8,7 @@
 with clock as materialized (select {now} as now),
 asked as materialized (
   select v.*, first.most as limit,
-         first.gates <> '[]' or exists (
+         first.gates is not null or exists (
            select 1 from mita._key as k where k.queue = v.queue and k.key = v.key) as special
   from unnest(
     %(queues)s::text::text[], %(keys)s::text::text[], %(mosts)s::text::int[],
