@@ -39,7 +39,7 @@ rare = function()
     start_or_block = start_or_block, settle_one = settle_one, settle_each = settle_each,
     end_holds = end_holds, open_rates = open_rates, enter_wakes = enter_wakes, gates = gates,
     ranked = ranked, busy = busy, check_types = check_types, check_all_types = check_all_types,
-    check_flow_types = check_flow_types,
+    check_flow_types = check_flow_types, check_group_types = check_group_types,
   }
   return made_rare
 end

@@ -73,6 +73,13 @@ NUMBERS = {
     "NORMAL_WEIGHT": NORMAL_WEIGHT_THOUSANDTHS,
     "LARGEST_NUMBER": 2**53 - 1,  # the largest whole number that a double holds exactly
 }
+# What of flow control a queue uses: letters in its `meta` (`lua/include/flow.lua`).
+USES = {
+    "LIMITED": "q",  # the queue has a limit
+    "KEY_LIMITS": "k",  # a key has a limit that an operator has set
+    "RATES": "r",  # a job with a rate has started, or waits
+    "GROUPS": "g",  # a job with `fair` was enqueued
+}
 TEXTS = {
     "ASKED_TOPIC": ASKED,
     "REPEATS_TOPIC": REPEATS,
@@ -80,6 +87,7 @@ TEXTS = {
     "RATE_NOTE": RATE_POLICY.why,
     "REPLACED_NOTE": REPLACED_NOTE,
     "NO_GROUP": NO_GROUP,
+    **USES,
     "UNREADABLE_ERROR": unreadable("its record cannot be read"),
 }
 _CHANGES: dict[str, type[Change]] = {

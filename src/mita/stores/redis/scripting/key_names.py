@@ -180,7 +180,7 @@ end
 local function queue_of(root)
   return setmetatable({{
     root = root, name = root:match('{{(.*)}}$'), types_checked = false, flow_types_checked = false,
-    shared_lives = false, places = false, touched_keys = false,
+    shared_lives = false, places = false, touched_keys = false, virtual = false,
   }}, {{ __index = queue_key }})
 end
 
@@ -207,10 +207,12 @@ _TYPE_CHECKS = """\
 -- The keys of flow control. Only a queue that uses it pays for this.
 local function check_flow_types(q)
 {flow_checks}
-  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
-    for _, name in ipairs({group_keys}) do redis.call('ZCARD', q[name] .. priority) end
-  end
   q.flow_types_checked = true
+end
+
+-- The keys of the groups of a priority.
+local function check_group_types(q, priority)
+  for _, name in ipairs({group_keys}) do redis.call('ZCARD', q[name] .. priority) end
 end
 
 -- Read every key of a queue: a key of another type raises here, before the first write.
@@ -223,10 +225,13 @@ local function check_types(q)
 end
 
 local function check_all_types(q)
+  check_types(q)
+  local has_groups = q.flow:find(GROUPS, 1, true)
   for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
     redis.call('ZCARD', due_of(q, priority))
     redis.call('LLEN', ready_of(q, priority))
+    if has_groups then check_group_types(q, priority) end
   end
-  return check_types(q)
+  return q
 end
 """

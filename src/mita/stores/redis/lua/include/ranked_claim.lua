@@ -104,17 +104,17 @@ local function ranked()
 
   -- The turns of the priority whose next job goes first, and the group that has this job. With
   -- strict priorities no lower one is looked at.
-  local function best_turns(q, c, all, most)
+  local function best_turns(q, c, priorities, all, most)
     local best, best_group, best_rank
-    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
-      if q.first_due[priority] then
-        all[priority] = all[priority] or turns_of(q, c, priority, most)
-        local group = next_group(q, c, all[priority])
-        if group and not c.ageing then return all[priority], group end
-        local its_rank = group and rank(c, priority, group.due)
-        if group and (not best or its_rank < best_rank) then
-          best, best_group, best_rank = all[priority], group, its_rank
-        end
+    for i = 1, #priorities do
+      local priority = priorities[i]
+      local t = all[priority] or turns_of(q, c, priority, most)
+      all[priority] = t
+      local group = next_group(q, c, t)
+      if group and (not c.ageing or #priorities == 1) then return t, group end
+      local its_rank = group and rank(c, priority, group.due)
+      if group and (not best or its_rank < best_rank) then
+        best, best_group, best_rank = t, group, its_rank
       end
     end
     return best, best_group
@@ -122,9 +122,11 @@ local function ranked()
 
   local function take_turns(q, c)
     local most = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)
-    local all, taken, met = {}, {}, 0
+    local all, taken, met, priorities = {}, {}, 0, {}
+    for priority in pairs(q.first_due) do priorities[#priorities + 1] = priority end
+    table.sort(priorities, function(one, other) return one > other end)
     while met < most and wanted(q, c) > #taken do
-      local t, group = best_turns(q, c, all, most)
+      local t, group = best_turns(q, c, priorities, all, most)
       if not t then break end
       local handle = group.handle
       take_first(q, c, t, group)
@@ -196,8 +198,11 @@ local function ranked()
 
   -- Claim from one queue, as `claim` does.
   function k.claim(q, c)
-    if wanted(q, c) > 0 then check_claim_types(q, CALL_ITEMS, FIRST_FLOW_FLAG) end
     local take = uses(q, GROUPS) and take_turns or take_ranked
+    if wanted(q, c) > 0 then check_claim_types(q, CALL_ITEMS, FIRST_FLOW_FLAG) end
+    for priority in pairs(take == take_turns and q.first_due or {}) do
+      check_group_types(q, priority)
+    end
     while wanted(q, c) > 0 and c.looked_at < CALL_ITEMS and take(q, c) > 0 do end
     read_next_due(q, c)
   end

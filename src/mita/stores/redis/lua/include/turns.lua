@@ -37,7 +37,7 @@ local function read_jobs(q, c, t, group)
   else
     found = call('ZRANGE', group.set, first, first + part - 1, 'WITHSCORES')
   end
-  group.is_read, group.part = #found < part * 2, part * 2
+  group.is_read, group.part = #found < part * 2, first == 0 and part or part * 2
   if first == 0 then
     group.jobs = found
   else
@@ -100,7 +100,7 @@ local function turns_of(q, c, priority, most)
   t.before, t.level = t.virtual, t.virtual
   local entries = call('ZRANGEBYSCORE', q.groups_next .. priority, '-inf', c.moment,
     'WITHSCORES', 'LIMIT', '0', most)
-  local many = #entries / 2 + call('ZCARD', q.turns .. priority)
+  local many = #entries / 2 + call('ZCARD', q.groups_later .. priority)
   t.part = math.min(200, math.ceil(most / math.max(1, many)) + 1) -- jobs of a group to read at once
   for i = 1, #entries, 2 do
     local group = new_group(q, t, entries[i]:sub(ID_AT - 1), 0)
@@ -158,7 +158,13 @@ local function open_later(q, c, t)
     local list = group.finished == level and open or later
     list[#list + 1] = group
   end
-  if #open > 1 then table.sort(open, goes_before) end
+  for i = 2, #open do -- mostly they are in order already, as in the turns before
+    local group, at = open[i], i
+    while at > 1 and goes_before(group, open[at - 1]) do
+      open[at], at = open[at - 1], at - 1
+    end
+    open[at] = group
+  end
   t.level, t.open, t.at, t.later = level, open, 1, later
   return #open > 0
 end
