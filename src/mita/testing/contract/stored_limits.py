@@ -100,6 +100,22 @@ async def test_the_tokens_of_a_queue_are_shown(store: Store) -> None:
     assert view.next_start is not None
 
 
+async def test_jobs_with_a_rate_in_a_limited_queue(store: Store, clock: Ticker) -> None:
+    """I9 no starvation: jobs that wait for their own rate in a queue with a limit start when both
+    allow it, one after the other, without a sweep."""
+    await store.limit([QUEUE], None, StoredLimit(concurrency=50))
+    ids = await put_many(store, 6, gates=(Gate(KEY, None, 300_000, 2),))
+    found: list[str] = []
+    for _ in range(20 * len(ids)):
+        running = await claims(store)
+        found += [claim.id for claim in running]
+        await settled(store, *map(succeed, running))
+        if len(found) == len(ids):
+            break
+        await clock.tick(100)  # a third of the time to the next token
+    assert sorted(found) == sorted(ids)
+
+
 async def test_the_rate_of_a_queue_gets_unstarted_tokens_back(store: Store) -> None:
     """A claim that is handed back unstarted returns the token of its queue."""
     await store.limit([QUEUE], None, StoredLimit(None, SOON * 1000, 1))
