@@ -48,7 +48,7 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     `at` is the time of the event on the store's clock, as well as the sender knows that clock.
     `attempt` counts from 1. `seconds` is how long the run took. `wait` is the time until the start
     (`started`) or until the next try (`retried`). `reason` says why a job was rescheduled
-    (`handler`, `api`, `resource_busy`, `unavailable`, `shutdown`).
+    (`handler`, `api`, `resource_busy`, `rate_limited`, `unavailable`, `shutdown`).
 
     A `dropped` event belongs to a repeat, whose key is the `id`: it left out `count` windows,
     because of its policy (the `reason`) or its limit. A `paused` event belongs to a repeat, too: it
