@@ -44,5 +44,5 @@ def test_the_picture_in_the_docs_is_the_table() -> None:
 
 def test_every_reason_of_why_is_in_its_guide() -> None:
     text = (DOCS / "guide" / "why.md").read_text()
-    rows = re.findall(r"^\| `([a-z ]+)` \|", text, re.MULTILINE)
+    _, *rows = re.findall(r"^\| `([a-z ]+)` \|", text, re.MULTILINE)
     assert sorted(rows) == sorted(code.value for code in ReasonCode)
