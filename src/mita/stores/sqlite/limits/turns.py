@@ -167,7 +167,8 @@ def claim_groups(
             rows, seen = _admitted(turns, {row[0]: row for row in rows}, admission)
             examined += seen
         taken += rows
-        _read_on(context, queue, turns)
+        if len(taken) < wanted.limit:
+            _read_on(context, queue, turns)
     admission.finish()
     if taken:
         seqs, until = as_json([row[0] for row in taken]), now + wanted.lease
