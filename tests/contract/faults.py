@@ -717,7 +717,7 @@ IN_SQLITE = [
     ),
     Fault(
         "a token that wakes all jobs",
-        said_as(key_waiters=("limit :limit", "limit 1000 * :limit")),
+        said_as(key_wake=("where seq in", "where blocked_at is not null or seq in")),
         ("test_a_rate_wakes_as_many_jobs_as_it_has_tokens",),
     ),
     Fault(
