@@ -187,9 +187,10 @@ local function claim(q, c)
   end
 end
 
--- When the next key with a rate wakes a job; 0: at each claim (see gates); math.huge: never.
-local function next_wake_at(q, after)
-  local found = call('ZRANGEBYSCORE', q.wakes, after or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+-- When the next key with a rate wakes a job by the clock; math.huge: never. A key with 0 is tried
+-- at each claim (see gates).
+local function next_wake_at(q)
+  local found = call('ZRANGEBYSCORE', q.wakes, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return tonumber(found[2] or math.huge)
 end
 
@@ -201,7 +202,7 @@ local function next_claim_at(q, now)
   if q.places and soonest < math.huge then
     soonest = rare().gates().next_start(q, soonest, now) or math.huge
   end
-  if uses(q, RATES) then soonest = math.min(soonest, next_wake_at(q, '(0')) end
+  if uses(q, RATES) then soonest = math.min(soonest, next_wake_at(q)) end
   local holds = q.has_holds and call('ZRANGE', q.holds, 0, CALL_ITEMS - 1, 'WITHSCORES') or {}
   for i = 1, #holds, 2 do
     if call('EXISTS', q.waiting .. holds[i]) == 1 then
