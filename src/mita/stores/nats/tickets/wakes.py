@@ -98,6 +98,8 @@ class KeyOpening(Struct):
         context = self.call.context
         keys = list(dict.fromkeys(key for ticket in tickets for key in _keys(ticket)))
         most = max(1, WAKE_BATCH_JOBS // len(keys))
+        if len(keys) == 1 and keys[0][0] in self.direct:
+            most = max(1, min(most, room))  # more would only wait as tickets
         list_id = context.claim_lists.new_id()
         first = self._prepared(keys[0]) if len(keys) == 1 else None
 
