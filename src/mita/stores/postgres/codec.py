@@ -5,7 +5,7 @@ A new field with a default needs a migration that adds its column, and nothing h
 and bytes are stored as they are, and anything else as JSON (`jsonb`)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -43,6 +43,10 @@ _PLAIN = {
 _RARE = {name: field for name, field in NEW.items() if name not in _PLAIN}
 _rare_values = attrgetter("when.at", *_RARE)
 _RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()))
+# The same fields at once: they are neighbours in a job, with `when`, which is nearly always NOW.
+_NEW_FIELDS = NewJob.__struct_fields__
+_neighbours = itemgetter(slice(_NEW_FIELDS.index("when"), _NEW_FIELDS.index("fresh")))
+_NEIGHBOURS = _neighbours(astuple(NewJob(id="", task="", queue="", payload=b"")))
 # Fields of a job with one key, or with other fields that are older than limits.
 _LIMITS = ("gates", "fair", "weight")
 _KEYED = {name: field for name, field in NEW.items() if name not in _LIMITS}
@@ -93,6 +97,13 @@ INSERT_TEXTS |= {
 
 def are_plain(jobs: Sequence[NewJob]) -> bool:
     """Whether these jobs have the fields of a plain job only, and are due now or after a delay."""
+    if _neighbours(astuple(jobs[0])) == _NEIGHBOURS:
+        found = [*map(_neighbours, map(astuple, jobs))]
+        return found.count(_NEIGHBOURS) == len(jobs) or _are_plain(jobs)
+    return _are_plain(jobs)
+
+
+def _are_plain(jobs: Sequence[NewJob]) -> bool:
     return all(map(_RARE_DEFAULTS.__eq__, map(_rare_values, jobs)))
 
 
@@ -147,12 +158,16 @@ def claim_values(row: str, now: str = "clock.now", **more: str) -> list[str]:
     return [value or "null" for value in values]
 
 
+# What decides beside the fields of a claim whether and when its job starts.
+_DECIDES = ("seq", "most", "when_busy")
 _CLAIMED = claim_values("c", "c.now")
 _PLAIN_CLAIMED = _CLAIMED[:_PLAIN_FIELDS]
 CLAIM_TEXTS = {
     "claim_columns": ", ".join(f"j.{column(name)}" for name in CLAIM),
-    "claim_nulls": ", ".join("null" for _ in _CLAIMED),
-    "claimed": ", ".join(_CLAIMED),
+    "decided_columns": ", ".join(f"j.{name}" for name in (*map(column, CLAIM), *_DECIDES)),
+    "claim_nulls": ", ".join("null" for _ in (*_CLAIMED, *_DECIDES)),
+    "claimed": ", ".join([*_CLAIMED, *(f"c.{name}" for name in _DECIDES)]),
+    "woken": ", ".join([*claim_values("j"), *(f"j.{name}" for name in _DECIDES)]),
     "plain_claim_nulls": ", ".join("null" for _ in _PLAIN_CLAIMED),
     "plain_claimed": ", ".join(_PLAIN_CLAIMED),
     "reaped": ", ".join(claim_values("e", lost="e.worker")),
@@ -165,8 +180,8 @@ class ClaimHeader(msgspec.Struct, frozen=True):
     which a job is due or the clock opens a key; the value of the sequence `_behind`; whether the
     queues have holds or ever had limits; whether jobs of several priorities are due that age; and
     whether due jobs were left out because others had locked them. Only `claim_limited.sql` says how
-    many holds have ended and must be removed; whether rates have tokens again for jobs that must
-    be woken; and which queues have limits or fair groups."""
+    many holds have ended and must be removed; the first keys whose waiting jobs the clock may wake;
+    and which queues have limits or fair groups."""
 
     now: int
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
@@ -175,7 +190,7 @@ class ClaimHeader(msgspec.Struct, frozen=True):
     mixed: bool = False
     is_short: bool = False
     ended_holds: int = 0
-    has_due_keys: bool | None = False
+    due_keys: list[tuple[str, str]] | None = None
     careful: list[str] | None = None
 
 
@@ -224,16 +239,39 @@ claim_header = msgspec.json.Decoder(ClaimHeader).decode
 queue_header = msgspec.json.Decoder(QueueHeader).decode
 
 
+class ShownClaim(NamedTuple):
+    """A job as `claim_limited.sql` and `key_show.sql` show it: the claim that it would be, its age,
+    how many may hold its resource key, and its busy policy."""
+
+    claim: Claim
+    seq: int
+    limit: int
+    when_busy: str
+
+
+def shown_claims(rows: Iterable[Row], first: int) -> tuple[list[ShownClaim], list[UnreadableRow]]:
+    """The jobs in these rows, whose columns from `first` on are those of a `ShownClaim`. Also the
+    rows whose gates cannot be read."""
+    unreadable: list[UnreadableRow] = []
+    end = -len(_DECIDES)
+    found = [
+        ShownClaim(claim, *row[end:])
+        for row in rows
+        if (claim := _claim(row[first:end], unreadable)) is not None
+    ]
+    return found, unreadable
+
+
 def plain_claims(rows: Iterable[Row]) -> list[Claim]:
     """The claims in these rows of `claim.sql`."""
     return [Claim(*row[1:]) for row in rows]
 
 
-def claims(rows: Iterable[Row], first: int = 0) -> tuple[list[Claim], list[UnreadableRow]]:
-    """The claims in these rows: their columns from `first` on are the fields of `Claim`. Also the
-    rows whose gates cannot be read."""
+def claims(rows: Iterable[Row]) -> tuple[list[Claim], list[UnreadableRow]]:
+    """The claims in these rows, whose columns are the fields of `Claim`. Also the rows whose gates
+    cannot be read."""
     unreadable: list[UnreadableRow] = []
-    found = [claim for row in rows if (claim := _claim(row[first:], unreadable)) is not None]
+    found = [claim for row in rows if (claim := _claim(row, unreadable)) is not None]
     return found, unreadable
 
 

@@ -5,7 +5,7 @@ key with a later statement, so it sees all that others have done. Jobs without a
 Settlements wait for the locks of their keys, in one order. Claims never wait: they leave out a job
 if another session has locked one of its keys. So no two of them can deadlock."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from mita.model.job import Claim, WhenBusy
@@ -55,31 +55,31 @@ def claim_keys(claim: Claim) -> list[ResourceKey]:
 
 def wake(
     context: PostgresContext,
-    keys: Sequence[ResourceKey],
-    mosts: Sequence[int | None],
+    mosts: Mapping[ResourceKey, int | None],
     *before: Query | None,
+    last: bool = False,
 ) -> RoundTrips[None]:
-    """Return waiting jobs of these keys, which are locked, to the queue: as many as may run,
-    `mosts` at most. `before` are statements that come first."""
+    """Return waiting jobs of these keys, which are locked, to the queue: as many as may run, and as
+    many as the mapping says at most (None: all). `before` are statements that come first. `last`
+    ends the transaction; keys that are only named are then locked again."""
+    keys = list(mosts)
     watermarks = numbers(context.watermarks.of_keys(keys))
+    most = numbers(mosts.values())
     *_, rows = yield RoundTrip(
         *before,
-        query("key_wake", **key_columns(keys), mosts=numbers(mosts), watermarks=watermarks),
+        query("key_wake", **key_columns(keys), mosts=most, watermarks=watermarks),
+        last=last,
     )
     context.topics.update(queue for queue, key, _ in rows if key is None)
     if special := [(queue, key) for queue, key, _ in rows if key is not None]:
-        most = dict(zip(keys, mosts, strict=True))
-        yield from _wake_by_rule(context, special, [most[key] for key in special])
+        again = lock(context, special) if last else None
+        *_, firsts, states = yield RoundTrip(again, *first_waiters(context, special))
+        left = [mosts[key] for key in special]
+        yield RoundTrip(*_return_jobs(context, special, left, firsts, states), last=last)
 
 
-def _wake_by_rule(
-    context: PostgresContext, keys: Sequence[ResourceKey], mosts: Sequence[int | None]
-) -> RoundTrips[None]:
-    firsts, rows = yield RoundTrip(*_first_waiters(context, keys))
-    yield RoundTrip(*_return_jobs(context, keys, mosts, firsts, rows))
-
-
-def _first_waiters(context: PostgresContext, keys: Sequence[ResourceKey]) -> list[Query]:
+def first_waiters(context: PostgresContext, keys: Sequence[ResourceKey]) -> list[Query]:
+    """The first job that waits at each of these keys, and what `KeyStates` needs."""
     first = query("key_first", **key_columns(keys))
     return [first, read_states(context, keys, [True] * len(keys))]
 
@@ -95,14 +95,15 @@ def _return_jobs(
     that finds it sets it aside."""
     states = KeyStates(keys, rows)
     woken = [
-        states.wake(key, _waiter(first), first[0], most)
+        states.wake(key, waiter(first), first[0], most)
         for key, first, most in zip(keys, firsts, mosts, strict=True)
     ]
     context.topics.update(queue for (queue, _), n in zip(keys, woken, strict=True) if n)
     return [query("key_return", **key_columns(keys), numbers=numbers(woken)), states.store()]
 
 
-def _waiter(first: Row) -> GatedJob:
+def waiter(first: Row) -> GatedJob:
+    """The first job that waits at a key, in a row of `key_first`."""
     _, resource, limit, gates = first
     try:
         return GatedJob(resource, max(1, limit or 1), read_gates(gates))
@@ -118,7 +119,7 @@ def wake_all(context: PostgresContext, keys: Sequence[Row]) -> RoundTrips[None]:
         [locked] = yield RoundTrip(try_lock(context, some))
         ours = [key for key, (got,) in zip(some, locked, strict=True) if got]
         if ours:
-            yield from wake(context, ours, [None] * len(ours), unhold(ours))
+            yield from wake(context, dict.fromkeys(ours), unhold(ours))
         yield RoundTrip(last=True)
 
 
@@ -127,7 +128,7 @@ def wake_due(context: PostgresContext, keys: Sequence[ResourceKey]) -> RoundTrip
     for start in range(0, len(keys), LOCKED_KEYS):
         some = [(queue, key) for queue, key in keys[start : start + LOCKED_KEYS]]
         locked, firsts, rows = yield RoundTrip(
-            try_lock(context, some), *_first_waiters(context, some)
+            try_lock(context, some), *first_waiters(context, some)
         )
         found = [
             (key, first, row)
@@ -162,29 +163,43 @@ class TurnedAway(NamedTuple):
     policy: BusyPolicy
 
 
+class LockedJobs(NamedTuple):
+    """What a claim has locked before it admits jobs: the keys of `states`, and all shown jobs, with
+    their limits and busy policies. `leaves`: some that it has woken are not among them."""
+
+    states: KeyStates
+    candidates: Rows
+    leaves: bool
+
+
+class Admitted(NamedTuple):
+    """The jobs that start; those that were turned away; and whether the clock now wakes a job at
+    another time than before."""
+
+    claims: list[Claim]
+    busy: list[Busy]
+    has_other_wakes: bool
+
+
 def admit(
-    context: PostgresContext, shown: list[Claim], lease: Wait, worker: str
-) -> RoundTrips[tuple[list[Claim], list[Busy]]]:
+    context: PostgresContext,
+    shown: list[Claim],
+    lease: Wait,
+    worker: str,
+    locked: LockedJobs | None = None,
+    *more: Query | None,
+) -> RoundTrips[Admitted]:
     """Claim those of these jobs whose gates are all open; the others wait or end, as their
     `when_busy` says. Returns both. A job is in neither list and stays as it is if another session
-    has locked one of its keys."""
+    has locked one of its keys. `more` are statements of the same transaction."""
     shown, keys = _few_keys(shown)
-    locked, candidates, rows = yield RoundTrip(
-        try_lock(context, keys),
-        query("claim_candidates", ids=texts([claim.id for claim in shown])),
-        read_states(context, keys, counts := counted(keys, shown)),
-    )
-    ours = {key for key, (got,) in zip(keys, locked, strict=True) if got}
-    found = {key: row for key, row in zip(keys, rows, strict=True) if key in ours}
-    known = {key for key, was_counted in zip(keys, counts, strict=True) if was_counted}
-    firsts = {key: (row[2], row[3]) for key, row in found.items() if key in known}
-    context.watermarks.move_keys(firsts)
+    states, candidates = yield from _lock_and_read(context, shown, keys, locked)
     policies, unreadable = _policies(candidates)
-    states = KeyStates(list(found), list(found.values()))
+    ours = states.keys
     free: list[Claim] = []
     busy: list[TurnedAway] = []
     for claim in shown:
-        if claim.id not in policies or not ours.issuperset(claim_keys(claim)):
+        if claim.id not in policies or not all(key in ours for key in claim_keys(claim)):
             continue
         limit, when_busy = policies[claim.id]
         one_key = None if claim.gates else claim.resource
@@ -199,10 +214,42 @@ def admit(
         else:
             policy = states.block(claim.queue, gate, when_busy)
             busy.append(TurnedAway(claim.id, claim.task, claim.queue, gate.key, policy))
+    if locked is not None and (locked.leaves or len(free) + len(busy) < len(shown)):
+        context.topics.update(claim.queue for claim in shown)
+        more = (*more, query("key_behind"))
+    other_wakes = states.has_other_wakes
     queries = [_take(free, lease, worker), hold_further(further_keys(free)), *turn_away(busy)]
-    answers = yield RoundTrip(*queries, states.store(), aside(unreadable), last=True)
+    answers = yield RoundTrip(*queries, states.store(), aside(unreadable), *more, last=True)
     taken = {id for (id,) in answers[0]} if free else set()
-    return [claim for claim in free if claim.id in taken], as_busy(busy)
+    claims = [claim for claim in free if claim.id in taken]
+    return Admitted(claims, as_busy(busy), other_wakes)
+
+
+def _lock_and_read(
+    context: PostgresContext,
+    shown: list[Claim],
+    keys: list[ResourceKey],
+    locked: LockedJobs | None,
+) -> RoundTrips[tuple[KeyStates, Rows]]:
+    """The keys of these jobs that this transaction has locked, and for each job that still waits
+    its id, its limit and its busy policy."""
+    states, candidates = (KeyStates([], []), None) if locked is None else locked[:2]
+    new = [key for key in keys if key not in states.keys]
+    if candidates is not None and not new:
+        return states, candidates
+    counts = counted(new, shown)
+    ids = texts([claim.id for claim in shown])
+    got, rows, *found = yield RoundTrip(
+        try_lock(context, new),
+        read_states(context, new, counts),
+        query("claim_candidates", ids=ids) if candidates is None else None,
+    )
+    ours = {key: row for key, row, (yes,) in zip(new, rows, got, strict=True) if yes}
+    known = {key for key, was_counted in zip(new, counts, strict=True) if was_counted}
+    firsts = {key: (row[2], row[3]) for key, row in ours.items() if key in known}
+    context.watermarks.move_keys(firsts)
+    states.add(list(ours), list(ours.values()))
+    return states, found[0] if candidates is None else candidates
 
 
 def as_busy(away: list[TurnedAway]) -> list[Busy]:

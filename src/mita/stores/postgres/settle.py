@@ -1,6 +1,6 @@
 """Settling runs: a short statement for runs that simply succeeded, a full one for all others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
@@ -165,6 +165,13 @@ class SettleBatch:
 
 def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> RoundTrips[list[bool]]:
     """Apply the verdicts of runs. Returns for each whether it took; a stale token does not."""
+    return (yield from settle_part(context, settlements, last=True))
+
+
+def settle_part(
+    context: PostgresContext, settlements: Sequence[Settlement], *, last: bool
+) -> RoundTrips[list[bool]]:
+    """The same; without `last` the transaction may go on."""
     if not settlements:
         return []
     batch = SettleBatch(settlements)
@@ -173,14 +180,14 @@ def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> Round
         part.read(context, (yield RoundTrip(*part.queries(), last=True)))
         yield from part.second_look(context, last=True)
     else:
-        yield from _with_keys(context, batch)
-        yield RoundTrip(last=True)
+        yield from _with_keys(context, batch, last=last)
     return (yield from after_a_lost_answer(batch)) if context.maybe_done else batch.answer()
 
 
-def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]:
+def _with_keys(context: PostgresContext, batch: SettleBatch, *, last: bool) -> RoundTrips[None]:
     lock = resources.lock(context, batch.keys)
     for part in batch.rounds:
+        ends = last and part is batch.rounds[-1]
         queries = part.queries()
         answers = yield RoundTrip(lock, *queries, *part.after())
         answers = answers[1:] if lock else answers
@@ -188,11 +195,29 @@ def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]
         lock = None
         yield from part.second_look(context, last=False)
         given_back = yield from _give_back(context, part)
-        if freed := part.freed():
-            held = [key for key, most in freed.items() if most is None]
-            unhold = resources.unhold(held) if held else None
-            mosts = list(freed.values())
-            yield from resources.wake(context, list(freed), mosts, given_back, unhold)
+        freed = part.freed()
+        held = [key for key, most in freed.items() if most is None]
+        unhold = resources.unhold(held) if held else None
+        early = ends and not _may_name(context, part, freed)
+        if freed:
+            yield from resources.wake(context, freed, given_back, unhold, last=early)
+        if ends and not (freed and early):
+            yield RoundTrip(last=True)
+
+
+def _may_name(
+    context: PostgresContext, part: SettleRound, freed: Mapping[ResourceKey, int | None]
+) -> bool:
+    """Whether `key_wake` may only name keys, so that the transaction must go on: not in queues that
+    never had limits, and hardly if the runs had nothing but rates. If it does all the same and this
+    process dies then, the next reap wakes the jobs."""
+    limited = context.hints.limited
+    if limited.isdisjoint(queue for queue, _ in freed):
+        return False
+    return any(
+        one.claim.resource is not None or any(gate.limit is not None for gate in one.claim.gates)
+        for one in part.full
+    )
 
 
 def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query | None]:

@@ -16,7 +16,7 @@ from mita.rules.busy import REPLACED_NOTE
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS, SHOWN_TEXTS
-from mita.stores.postgres.limits.bounds import COUNTED_WAITERS
+from mita.stores.postgres.limits.bounds import COUNTED_WAITERS, WOKEN_KEYS
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
@@ -95,6 +95,7 @@ FRAGMENTS = {
     "lock_longest": str(DAY),
     "longest_interval_us": str(LONGEST_INTERVAL_US),
     "counted_waiters": str(COUNTED_WAITERS),
+    "woken_keys": str(WOKEN_KEYS),
     # A due time so far behind the clock may be behind a watermark: then `_behind` must grow.
     "behind_ms": str(SLACK_MS // 2),
 }

@@ -25,7 +25,7 @@ candidate as materialized (
   select j.*, ranked.now
   from ranked
   cross join lateral (
-    select {claim_columns}
+    select {columns}
     from mita._job as j
     where j.id = ranked.id and j.state = {hidden_queued}
     for update skip locked

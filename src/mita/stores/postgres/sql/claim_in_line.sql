@@ -7,7 +7,7 @@ candidate as materialized (
   from facts
   cross join line
   cross join lateral (
-    select {claim_columns}
+    select {columns}
     from mita._job as j
     where j.state = {queued} and j.fair is null
       and j.queue = line.queue and j.priority = line.priority

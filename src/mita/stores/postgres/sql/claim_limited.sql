@@ -3,9 +3,9 @@
 -- a key and its waiting jobs are not woken yet. Nothing is taken either while one of the queues has
 -- a limit or jobs of fair groups: then `claim_show` follows.
 -- In: what `claim` takes, and keys_first.
--- Out: as for `claim`, with all fields of a Claim. `next_due` leaves out queues with limits or
---     groups, and is also the next point in time at which the clock opens a key that a job waits
---     for.
+-- Out: as for `claim`, with the columns of `codec.ShownClaim`. `next_due` leaves out queues with
+--     limits or groups, and is also the next point in time at which the clock opens a key that a
+--     job waits for.
 with clock as materialized (
   select {now} as now, (select last_value from mita._behind) as behind,
          case when %(unsynced)s::boolean then set_config('synchronous_commit', 'off', true) end
@@ -65,7 +65,14 @@ taken as (
 ),
 header as (
   select facts.now, facts.behind, facts.ended_holds,
-         facts.first_wake <= facts.now as has_due_keys,
+         case when facts.first_wake <= facts.now then (
+           select json_agg(json_build_array(k.queue, k.key))
+           from open
+           cross join lateral (
+             select k.queue, k.key from mita._key as k
+             where k.queue = open.queue and k.wake_at <= facts.now
+             order by k.wake_at limit {woken_keys}) as k
+         ) end as due_keys,
          facts.careful, facts.mixed, (select short.is_short from short) as is_short,
          exists (select 1 from mita._limited as l where l.queue = any (%(names)s::text::text[]))
          or exists (select 1 from mita._hold as h where h.queue = any (%(names)s::text::text[]))
