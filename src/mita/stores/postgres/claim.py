@@ -2,7 +2,7 @@
 
 A claim is one statement for all queues: `claim.sql`, or `claim_limited.sql` if one of them has
 holds or ever had limits. It takes jobs without keys at once. Jobs with keys are only shown;
-`resources.admit` then decides which of them may run. When the clock has opened keys (a hold has
+`limits.admit` then decides which of them may run. When the clock has opened keys (a hold has
 ended, a rate has tokens again), the jobs that waited there are woken first and the claim is made
 again. Queues with a limit or with fair groups are claimed one by one (`limits.queue_claim`)."""
 
@@ -16,22 +16,16 @@ from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import Moment, Wait
 
 from . import codec, resources
-from .codec import Rows, ShownClaim
+from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .limits import admit
 from .limits.bounds import CLAIM_SCAN_JOBS
-from .limits.due_keys import DueKeys
+from .limits.due_keys import ClaimOrder, DueKeys
+from .limits.hints import CLAIM_STATEMENTS
 from .limits.queue_claim import QueueClaim
 from .server.arrays import numbers, texts
 from .settle import SettleBatch, after_a_lost_answer, settle_part
 from .throughput.watermarks import queue_priorities
-
-# By whether the queues are limited, and whether jobs of several priorities are due.
-_STATEMENTS = {
-    (False, False): "claim",
-    (False, True): "claim_mixed",
-    (True, False): "claim_limited",
-    (True, True): "claim_limited_mixed",
-}
 
 
 class ClaimSearch:
@@ -76,16 +70,15 @@ class ClaimSearch:
     def look(self) -> RoundTrip:
         """A claim by itself. Its commit does not wait for the disk. If a crash of the server undoes
         it, the job waits as before and runs again; the first run has a token that no other run
-        gets, so it can settle nothing. Jobs with keys are taken by `resources.admit`, with a synced
+        gets, so it can settle nothing. Jobs with keys are taken by `limits.admit`, with a synced
         commit: undone, their keys would be free while they run."""
         return RoundTrip(*self.queries(synced=False), first=True, last=True)
 
     def _claim(self, limit: int, *, synced: bool) -> Query:
         watermarks, hints = self._context.watermarks, self._context.hints
-        self._is_mixed = hints.mixed
-        self._is_limited = not hints.limited.isdisjoint(self.queues)
+        self._is_mixed, self._is_limited = hints.mixed, hints.are_limited(self.queues)
         return query(
-            _STATEMENTS[self._is_limited, hints.mixed],
+            CLAIM_STATEMENTS[self._is_limited, self._is_mixed],
             **self._where,
             watermarks=numbers(watermarks.of(self.queues)),
             behind=watermarks.behind,
@@ -193,7 +186,7 @@ class ClaimSearch:
         """The jobs that are claimed from queues without limits."""
         shown = codec.plain_claims(rows)
         if keyed := [claim for claim in shown if claim.resource is not None]:
-            admitted = yield from resources.admit(self._context, keyed, self.lease, self.worker)
+            admitted = yield from admit.admit(self._context, keyed, self.lease, self.worker)
             yield from self._read_admitted(admitted, len(keyed))
             taken = {claim.id for claim in admitted.claims}
             return [claim for claim in shown if claim.resource is None or claim.id in taken]
@@ -202,26 +195,21 @@ class ClaimSearch:
     def _limited(self, rows: Rows) -> RoundTrips[list[Claim]]:
         """The jobs that are claimed, in their order."""
         shown, unreadable = codec.shown_claims(rows, first=1)  # after the header
-        locked = None
         due, self._due = self._due, None
         leaves = False
         if due is not None:
-            woken, more = codec.shown_claims(due.rows, first=0)
-            unreadable += more
-            last = self._turn(shown[-1]) if len(rows) == self._room and shown else None
-            in_turn = [one for one in woken if last is None or self._turn(one) <= last]
-            leaves = len(in_turn) < len(due.rows)
-            # the claim may have seen some of them in the queue
-            by_id = {one.claim.id: one for one in (*in_turn, *shown)}
-            shown = sorted(by_id.values(), key=self._turn)
+            is_full = len(rows) == self._room
+            order = ClaimOrder(self.queues, self._context.hints.ageing)
+            shown, leaves = due.joined(shown, unreadable, order, is_full=is_full)
         keyed = [one for one in shown if one.claim.resource is not None or one.claim.gates]
+        locked = None
         if due is not None:
             candidates = [(one.claim.id, one.limit, one.when_busy) for one in keyed]
-            locked = resources.LockedJobs(due.states, candidates, leaves)
+            locked = admit.LockedJobs(due.states, candidates, leaves)
         claims = [one.claim for one in shown]
         if not keyed and not unreadable and locked is None:
             return claims
-        admitted = yield from resources.admit(
+        admitted = yield from admit.admit(
             self._context,
             [one.claim for one in keyed],
             self.lease,
@@ -233,13 +221,7 @@ class ClaimSearch:
         left = {one.claim.id for one in keyed}.difference(claim.id for claim in admitted.claims)
         return [claim for claim in claims if claim.id not in left]
 
-    def _turn(self, one: ShownClaim) -> tuple[int, ...]:
-        """The place of a job in the order in which jobs start."""
-        claim, ageing = one.claim, self._context.hints.ageing
-        rank = -claim.priority if ageing is None else claim.due - claim.priority * ageing
-        return self.queues.index(claim.queue), rank, -claim.priority, claim.due, one.seq
-
-    def _read_admitted(self, admitted: resources.Admitted, shown: int) -> RoundTrips[None]:
+    def _read_admitted(self, admitted: admit.Admitted, shown: int) -> RoundTrips[None]:
         self.busy += admitted.busy
         decided = len(admitted.claims) + len(admitted.busy)
         self.cut_short = self.cut_short or decided < shown

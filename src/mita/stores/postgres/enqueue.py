@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from mita.model.job import NewJob, Receipt
 
-from . import codec, unique
+from . import unique
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import flags, texts
+from .throughput import new_columns
 
 
 def enqueue(
@@ -57,11 +58,11 @@ def _with_twins(
 
 def _insert(jobs: list[NewJob]) -> list[Query]:
     """The statement that stores these jobs, and then what else they need."""
-    if codec.are_plain(jobs):
-        return [Query("enqueue_plain", codec.plain_columns(jobs))]
-    if codec.have_limits(jobs):
-        return [Query("enqueue_limited", codec.columns(jobs)), *limited_queues(jobs)]
-    return [Query("enqueue", codec.keyed_columns(jobs))]
+    if new_columns.are_plain(jobs):
+        return [Query("enqueue_plain", new_columns.plain_columns(jobs))]
+    if new_columns.have_limits(jobs):
+        return [Query("enqueue_limited", new_columns.columns(jobs)), *limited_queues(jobs)]
+    return [Query("enqueue", new_columns.keyed_columns(jobs))]
 
 
 def limited_queues(jobs: Sequence[NewJob]) -> list[Query]:

@@ -1,19 +1,17 @@
 """Settling runs: a short statement for runs that simply succeeded, a full one for all others."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
 from mita.rules.asked import kind_after
-from mita.rules.gates import keys_of
 from mita.rules.states import WAITING
 
 from . import resources
 from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .limits.further_keys import free_further, further_keys
-from .limits.key_states import GatedJob, KeyStates, read_states
+from .limits.settled_keys import give_back, keys_of_claim, may_name
 from .server.arrays import blobs, flags, numbers, texts
 from .throughput.watermarks import ResourceKey
 
@@ -113,19 +111,14 @@ class SettleRound:
         return mosts
 
     def unstarted(self) -> list[Claim]:
-        """The claims with keys that did not start after all."""
+        """The claims with keys that did not start after all, of the settlements that took."""
         return [
             settlement.claim
             for settlement in self.full
-            if settlement.verdict.unstarted and keys_of_claim(settlement.claim)
+            if settlement.verdict.unstarted
+            and settlement.claim.id in self.took
+            and keys_of_claim(settlement.claim)
         ]
-
-
-def keys_of_claim(claim: Claim) -> Sequence[ResourceKey]:
-    """The keys of a claimed job, with its queue."""
-    if claim.resource is None and not claim.gates:
-        return ()
-    return [(claim.queue, key) for key in keys_of(claim.resource, claim.gates)]
 
 
 class SettleBatch:
@@ -194,44 +187,15 @@ def _with_keys(context: PostgresContext, batch: SettleBatch, *, last: bool) -> R
         part.read(context, answers[: len(queries)])
         lock = None
         yield from part.second_look(context, last=False)
-        given_back = yield from _give_back(context, part)
+        given_back = yield from give_back(context, part.unstarted())
         freed = part.freed()
         held = [key for key, most in freed.items() if most is None]
         unhold = resources.unhold(held) if held else None
-        early = ends and not _may_name(context, part, freed)
+        early = ends and not may_name(context, part.full, freed)
         if freed:
             yield from resources.wake(context, freed, given_back, unhold, last=early)
         if ends and not (freed and early):
             yield RoundTrip(last=True)
-
-
-def _may_name(
-    context: PostgresContext, part: SettleRound, freed: Mapping[ResourceKey, int | None]
-) -> bool:
-    """Whether `key_wake` may only name keys, so that the transaction must go on: not in queues that
-    never had limits, and hardly if the runs had nothing but rates. If it does all the same and this
-    process dies then, the next reap wakes the jobs."""
-    limited = context.hints.limited
-    if limited.isdisjoint(queue for queue, _ in freed):
-        return False
-    return any(
-        one.claim.resource is not None or any(gate.limit is not None for gate in one.claim.gates)
-        for one in part.full
-    )
-
-
-def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query | None]:
-    """Give back the tokens of runs that did not start."""
-    claims = [claim for claim in part.unstarted() if claim.id in part.took]
-    if not claims:
-        return None
-    keys = list(dict.fromkeys(key for claim in claims for key in keys_of_claim(claim)))
-    [rows] = yield RoundTrip(read_states(context, keys, [False] * len(keys)))
-    states = KeyStates(keys, rows)
-    for claim in claims:
-        job = GatedJob(claim.resource, MOST_HOLDERS, claim.gates)
-        states.give_back(claim.queue, job, claim.at)
-    return states.store()
 
 
 def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:

@@ -5,14 +5,29 @@ and known. So a job that starts is never seen in the queue by others, whose wate
 its due time is old."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from mita.model.time import Wait
 from mita.stores.postgres import resources
-from mita.stores.postgres.codec import Rows
+from mita.stores.postgres.codec import Rows, ShownClaim, UnreadableRow, shown_claims
 from mita.stores.postgres.context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from mita.stores.postgres.server.arrays import numbers
 from mita.stores.postgres.throughput.watermarks import ResourceKey
 
 from .key_states import KeyStates, key_columns
+
+
+class ClaimOrder(NamedTuple):
+    """The order in which the jobs of these queues start."""
+
+    queues: list[str]
+    ageing: Wait | None
+
+    def place(self, one: ShownClaim) -> tuple[int, ...]:
+        """The place of a job in this order."""
+        claim, ageing = one.claim, self.ageing
+        rank = -claim.priority if ageing is None else claim.due - claim.priority * ageing
+        return self.queues.index(claim.queue), rank, -claim.priority, claim.due, one.seq
 
 
 class DueKeys:
@@ -56,6 +71,25 @@ class DueKeys:
         queries = [self._query("key_show"), self.states.store()]
         self._context.hints.expect(self.states.now, self.states.wakes.items())
         return queries
+
+    def joined(
+        self,
+        shown: list[ShownClaim],
+        unreadable: list[UnreadableRow],
+        order: ClaimOrder,
+        *,
+        is_full: bool,
+    ) -> tuple[list[ShownClaim], bool]:
+        """The jobs that the claim has shown and those that were woken, in their order; and whether
+        some that were woken are left out: the claim `is_full`, and they come after its last job.
+        The claim may also have seen some of them in the queue."""
+        woken, more = shown_claims(self.rows, first=0)
+        unreadable += more
+        if is_full and shown:
+            last = order.place(shown[-1])
+            woken = [one for one in woken if order.place(one) <= last]
+        by_id = {one.claim.id: one for one in (*woken, *shown)}
+        return sorted(by_id.values(), key=order.place), len(woken) < len(self.rows)
 
     def release(self) -> list[Query | None]:
         """Wake the jobs for any claim."""

@@ -9,6 +9,15 @@ from mita.stores.postgres.throughput.watermarks import ResourceKey
 
 MOST_KEYS = 50  # whose next wake-up is remembered
 
+# The statement of a claim, by whether its queues are limited, and whether jobs of several
+# priorities are due.
+CLAIM_STATEMENTS = {
+    (False, False): "claim",
+    (False, True): "claim_mixed",
+    (True, False): "claim_limited",
+    (True, True): "claim_limited_mixed",
+}
+
 
 class ClaimHints:
     """`limited` are the queues that have holds or ever had limits; of these, `careful` have a limit
@@ -21,6 +30,10 @@ class ClaimHints:
         self.careful: frozenset[str] = frozenset()
         self.mixed = False
         self._wakes: dict[ResourceKey, float] = {}  # when the clock wakes a job, in seconds of ours
+
+    def are_limited(self, queues: list[str]) -> bool:
+        """Whether one of these queues has holds or ever had limits."""
+        return not self.limited.isdisjoint(queues)
 
     def saw(self, queues: list[str], *, is_limited: bool, careful: list[str] | None) -> None:
         """A claim of these queues has found whether they are limited, and which of them are to be

@@ -15,8 +15,9 @@ from mita.rules.asked import STATE_AFTER, kind_after, may_ask
 from mita.rules.busy import REPLACED_NOTE
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
-from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS, SHOWN_TEXTS
+from mita.stores.postgres.codec import CLAIM_TEXTS, SHOWN_TEXTS
 from mita.stores.postgres.limits.bounds import COUNTED_WAITERS, WOKEN_KEYS
+from mita.stores.postgres.throughput.new_columns import INSERT_TEXTS
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
