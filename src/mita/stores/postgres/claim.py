@@ -218,8 +218,9 @@ class ClaimSearch:
             resources.aside(unreadable),
         )
         yield from self._read_admitted(admitted, len(keyed))
-        left = {one.claim.id for one in keyed}.difference(claim.id for claim in admitted.claims)
-        return [claim for claim in claims if claim.id not in left]
+        started = {claim.id: claim for claim in admitted.claims}
+        left = {one.claim.id for one in keyed}.difference(started)
+        return [started.get(claim.id, claim) for claim in claims if claim.id not in left]
 
     def _read_admitted(self, admitted: admit.Admitted, shown: int) -> RoundTrips[None]:
         self.busy += admitted.busy

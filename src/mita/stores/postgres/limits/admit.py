@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, WhenBusy
 from mita.model.outcome import Busy
 from mita.model.time import Wait
@@ -95,7 +97,8 @@ def _decide(
         gate = states.closed_gate(claim.queue, gates)
         if gate is None:
             states.pass_gates(claim.queue, gates)
-            free.append(claim)
+            # the time of its start is the time for which the tokens were counted
+            free.append(replace(claim, at=states.now))
         else:
             policy = states.block(claim.queue, gate, when_busy)
             busy.append(TurnedAway(claim.id, claim.task, claim.queue, gate.key, policy))

@@ -5,6 +5,7 @@ its limit, against which settlements give tokens back. Then it reads the first j
 decides in Python which of them start, and takes these."""
 
 from msgspec import json
+from msgspec.structs import replace
 
 from mita.model.gate import MOST_HOLDERS, StoredLimit
 from mita.model.job import Claim, WhenBusy
@@ -89,7 +90,9 @@ class QueueClaim:
         )
         if start is not None:
             found, _ = codec.claims(answers[0])
-            by_id = {claim.id: claim for claim in found}
+            # the time of a start is the time for which the tokens were counted
+            now = self.header.now if started.states is None else started.states.now
+            by_id = {claim.id: replace(claim, at=now) for claim in found}
             self.claims += [by_id[job.id] for job in started.free if job.id in by_id]
         self.busy += admit.as_busy(started.away)
 
