@@ -83,7 +83,7 @@ INSERT_TEXTS |= {
 
 def are_plain(jobs: Sequence[NewJob]) -> bool:
     """Whether these jobs have the fields of a plain job only, and are due now or after a delay."""
-    if _neighbours(astuple(jobs[0])) == _NEIGHBOURS:
+    if jobs and _neighbours(astuple(jobs[0])) == _NEIGHBOURS:
         found = [*map(_neighbours, map(astuple, jobs))]
         return found.count(_NEIGHBOURS) == len(jobs) or _are_plain(jobs)
     return _are_plain(jobs)
