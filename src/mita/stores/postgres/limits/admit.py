@@ -42,7 +42,7 @@ class LockedJobs(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """The jobs that start; those that were turned away; and whether the clock now wakes a job at
+    """The jobs that start; the jobs that do not; and whether the clock now wakes a job at
     another time than before."""
 
     claims: list[Claim]

@@ -80,7 +80,7 @@ class DueKeys:
         *,
         is_full: bool,
     ) -> tuple[list[ShownClaim], bool]:
-        """The jobs that the claim has shown and those that were woken, in their order; and whether
+        """The jobs that the claim has shown and the woken jobs, in their order; and whether
         some that were woken are left out: the claim `is_full`, and they come after its last job.
         The claim may also have seen some of them in the queue."""
         woken, more = shown_claims(self.rows, first=0)
