@@ -10,10 +10,11 @@ from benchmarks.svg import WIDTH, Board
 from mita import Job, Mita, Rate
 
 PICTURES = Path(__file__).parent.parent / "docs" / "pictures"
-RATE = Rate(20, per=1, burst=10)
-RATED_JOBS = 70
+RATE = Rate(5, per=1, burst=5)
+RATED_JOBS = 20
 TENANTS = {"large": 240, "middle": 60, "small": 20}
 _LEFT, _TOP, _HIGH = 60.0, 60.0, 200.0
+_BOTTOM = _TOP + _HIGH
 _COLOURS = {"large": "blue", "middle": "orange", "small": "green"}
 
 
@@ -61,50 +62,81 @@ def draw_rate(starts: list[float]) -> Board:
     """Starts so far over time, below the line of what the rate allows."""
     end = starts[-1]
     board = Board(
-        f"{len(starts)} jobs at Rate({RATE.limit}, per=1, burst={RATE.burst})",
+        f"{len(starts)} jobs that are ready at once, at Rate({RATE.limit}, per=1, "
+        f"burst={RATE.burst})",
         f"{RATE.burst} jobs start at once, then one every {1000 // RATE.limit} ms; "
         f"the last at {end:.2f} s",
-        _TOP + _HIGH + 50,
+        _TOP + _HIGH + 40,
     )
-    wide, high = (WIDTH - _LEFT - 30) / end, _HIGH / (len(starts) + 5)
-    _axes(board, [(f"{second} s", _LEFT + second * wide) for second in range(int(end) + 1)])
-    bottom = _TOP + _HIGH
+    wide, high = (WIDTH - _LEFT - 30) / end, _HIGH / (len(starts) + 1)
+    _axes(
+        board,
+        [(f"{second} s", _LEFT + second * wide) for second in range(int(end) + 1)],
+        [(str(n), _BOTTOM - n * high) for n in range(0, len(starts) + 1, 5)],
+    )
     allowed = [(0.0, RATE.burst), (end, RATE.burst + RATE.limit * end)]
-    board.line([(_LEFT + at * wide, bottom - n * high) for at, n in allowed], "orange", thick=2)
+    board.line([(_LEFT + at * wide, _BOTTOM - n * high) for at, n in allowed], "orange", thick=1.5)
+    points = [(_LEFT, _BOTTOM)]
     for n, at in enumerate(starts, 1):
-        board.rect(_LEFT + at * wide - 1.5, bottom - n * high - 1.5, 3, 3, "blue")
-    board.text(_LEFT + 10, _TOP + 14, "blue: starts so far; orange: what the rate allows", "muted")
+        x = _LEFT + at * wide
+        points += [(x, points[-1][1]), (x, _BOTTOM - n * high)]
+    board.line(points, "blue", thick=2.5)
+    _legend(
+        board,
+        {
+            "orange": f"what the rate allows: {RATE.burst} + {RATE.limit} per second",
+            "blue": "jobs that have started",
+        },
+        WIDTH / 2,
+        _BOTTOM - 48,
+    )
     return board
 
 
 def draw_shares(order: list[str]) -> Board:
     """How many jobs of each tenant have started, over all starts."""
     board = Board(
-        "Three tenants in one queue, the largest came first",
+        "Three tenants in one queue take turns; the largest came first",
         "; ".join(f"{name}: {jobs} jobs" for name, jobs in TENANTS.items()),
-        _TOP + _HIGH + 50,
+        _TOP + _HIGH + 40,
     )
-    wide, high = (WIDTH - _LEFT - 90) / len(order), _HIGH / max(TENANTS.values())
-    steps = range(0, len(order) + 1, 80)
-    _axes(board, [(f"{n} starts", _LEFT + n * wide) for n in steps])
-    bottom = _TOP + _HIGH
-    for row, (name, jobs) in enumerate(TENANTS.items()):
-        points, so_far = [(_LEFT, bottom)], 0
+    wide, high = (WIDTH - _LEFT - 30) / len(order), _HIGH / max(TENANTS.values())
+    _axes(
+        board,
+        [(f"{n} starts in all", _LEFT + n * wide) for n in range(80, len(order), 80)],
+        [(str(n), _BOTTOM - n * high) for n in range(0, max(TENANTS.values()) + 1, 60)],
+    )
+    for shift, name in enumerate(TENANTS):
+        points, so_far = [(_LEFT, _BOTTOM)], 0
         for n, tenant in enumerate(order, 1):
             so_far += tenant == name
-            points.append((_LEFT + n * wide, bottom - so_far * high))
+            # lines that lie on each other are drawn side by side
+            points.append((_LEFT + n * wide, _BOTTOM - so_far * high + 2.5 * (shift - 1)))
         board.line(points, _COLOURS[name], thick=2.5)
-        board.rect(_LEFT + 12, _TOP + 4 + row * 18, 12, 12, _COLOURS[name], round=2)
-        board.text(_LEFT + 30, _TOP + 14 + row * 18, f"{name}: {jobs} jobs", "muted")
+        done = len(order) - order[::-1].index(name)
+        if done < len(order):
+            text = f"{name} is done after {done} starts"
+            y = _BOTTOM - TENANTS[name] * high + 16
+            board.text(_LEFT + done * wide + 8, y, text, "muted", size=11)
+    names = {_COLOURS[name]: f"{name}: {jobs} jobs" for name, jobs in TENANTS.items()}
+    _legend(board, names, _LEFT + 12, _TOP + 6)
     return board
 
 
-def _axes(board: Board, marks: list[tuple[str, float]]) -> None:
-    bottom = _TOP + _HIGH
-    board.line([(_LEFT, bottom), (WIDTH - 30, bottom)], "grid")
-    for text, x in marks:
-        board.line([(x, _TOP), (x, bottom)], "grid")
-        board.text(x, bottom + 18, text, "muted", anchor="middle", size=11)
+def _axes(board: Board, across: list[tuple[str, float]], upwards: list[tuple[str, float]]) -> None:
+    """Draw the grid: what is written below each vertical line, and beside each horizontal one."""
+    for text, x in across:
+        board.line([(x, _TOP), (x, _BOTTOM)], "grid")
+        board.text(x, _BOTTOM + 18, text, "muted", anchor="middle", size=11)
+    for text, y in upwards:
+        board.line([(_LEFT, y), (WIDTH - 30, y)], "grid")
+        board.text(_LEFT - 8, y + 4, text, "muted", anchor="end", size=11)
+
+
+def _legend(board: Board, names: dict[str, str], x: float, y: float) -> None:
+    for row, (colour, text) in enumerate(names.items()):
+        board.rect(x, y + row * 18, 12, 12, colour, round=2)
+        board.text(x + 18, y + 10 + row * 18, text, "muted")
 
 
 if __name__ == "__main__":

@@ -462,7 +462,8 @@ def test_a_queue_at_its_limit_is_named() -> None:
     full = QueueView(name="mail", running=5, limit=StoredLimit(concurrency=5))
     [reason] = reasons({}, queues=[full])
     assert reason.code is ReasonCode.QUEUE_LIMITED
-    assert "queue 'mail' is at its limit: 5 of 5 jobs run" in reason.text
+    assert "queue 'mail' is at its limit: 5 of 5 jobs run; it is the next in line" in reason.text
+    assert "; 7 jobs ahead of it" in words({}, queues=[full], ahead=7)
     assert reason.command == ("limit", "queue", "mail", "--concurrency", "10")
     slow = QueueView(name="mail", limit=StoredLimit(None, 10_000, 1), next_start=NOW + 40)
     [reason] = reasons({}, queues=[slow], ahead=16)

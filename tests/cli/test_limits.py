@@ -110,6 +110,8 @@ def test_top_shows_limits_if_there_is_room(width: int) -> None:
         (["limit", "queue", "mail", "--concurrency", "-1"], "0 or more"),
         (["limit", "queue", "mail", "--rate", "fast"], "100/s"),
         (["limit", "queue", "mail", "--rate", "0/s"], "1 or more"),
+        (["limit", "queue", "mail", "--rate", "-5/s"], "a value that begins with - needs a ="),
+        (["limit", "queue", "mail", "--rate=-5/s"], "'-5/s' is not a rate"),
         (["limit", "queue", "a b", "--concurrency", "1"], "not a usable name"),
         (["limit", "key", "k", "--concurrency", "1"], "name the queue"),
     ],

@@ -218,6 +218,13 @@ def test_a_repeat_has_jitter_overlap_and_a_pause_after_failures(mita: Run) -> No
     assert coming[2] == "each up to 300 s later (jitter)"
 
 
+def test_a_paused_repeat_shows_that_its_next_fires_do_not_come(mita: Run) -> None:
+    assert mita(*ADD, "hello", "greet", "Ada", "--every", "10ms").code == 0
+    assert mita("repeats", "pause", "hello").code == 0
+    wait_until(lambda: "ago" in mita("repeats", "show", "hello").out)
+    assert "next fires (none while it is paused):" in mita("repeats", "show", "hello").out
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import mita
 from mita import Mita
+from mita.rules.explain.evidence import ReasonCode
 from mita.rules.states import as_mermaid
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -39,3 +40,9 @@ def test_every_sync_method_is_in_the_reference() -> None:
 
 def test_the_picture_in_the_docs_is_the_table() -> None:
     assert as_mermaid() in (DOCS / "concepts" / "states.md").read_text()
+
+
+def test_every_reason_of_why_is_in_its_guide() -> None:
+    text = (DOCS / "guide" / "why.md").read_text()
+    _, *rows = re.findall(r"^\| `([a-z ]+)` \|", text, re.MULTILINE)
+    assert sorted(rows) == sorted(code.value for code in ReasonCode)

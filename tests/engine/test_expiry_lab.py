@@ -136,6 +136,9 @@ async def test_a_job_that_waited_past_its_deadline_fails_without_a_run(app: Mita
         record = await job.get()
         assert record is not None
         assert (record.attempts, record.crashes) == (0, 0)
+        assert record.started is None, "nothing says that it ran"
+        assert [line.kind for line in record.timeline] == ["created", "failed"]
+        assert [failure.started for failure in record.failures] == [None]
 
 
 async def test_time_that_passes_in_the_handler_counts(app: Mita) -> None:

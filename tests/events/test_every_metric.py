@@ -54,6 +54,11 @@ class Mishaps:
         async def shaky() -> None:
             raise ValueError("it shakes")
 
+        @app.task(name="spaced", queue="mishaps", rate=Rate(20))
+        async def spaced() -> None: ...
+
+        self._spaced = spaced
+
         @app.task(name="rated", queue="mishaps", rate=Rate(1, per=60))
         async def rated() -> None: ...
 
@@ -75,6 +80,7 @@ class Mishaps:
         await store.close()
         await self._app.enqueue_many([self._plain.options(queue="nobody").call() for _ in range(2)])
         await self._late.enqueue()
+        await self._app.limit_queue("mishaps", concurrency=500, rate=Rate(1000, burst=1000))
         await self._app.repeat("tick", self._plain.call(), Every(0.05), limit=2)
         await self._app.repeat("late", self._plain.call(), Every(0.01), limit=1)
         await self._app.repeat("shaky", self._shaky.call(), Every(0.05), pause_after=1)
@@ -84,6 +90,7 @@ class Mishaps:
         await self._twice.enqueue()
         await self._app.enqueue_many([self._rated.call() for _ in range(2)])
         await self._durable.enqueue()
+        await self._app.enqueue_many([self._spaced.call() for _ in range(3)])
         await self._endless.enqueue()
         async with asyncio.timeout(20):
             await self._began.wait()

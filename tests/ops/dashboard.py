@@ -144,6 +144,27 @@ PANELS = (
         {"{{task}}": rate("mita_expired_total", "task")},
         "ops",
     ),
+    Panel(
+        "Waits at a rate",
+        "How often a job found no token of its rate.",
+        {"{{task}}": rate("mita_rate_waits_total", "task")},
+        "ops",
+    ),
+    Panel(
+        "Wait at limits",
+        "From the due time to the first run, of jobs that waited for a key, a rate or both.",
+        quantiles("mita_limit_wait_seconds", "reason"),
+        "s",
+    ),
+    Panel(
+        "Limited queues",
+        "How many jobs may run at once, how many run, and how many the rate lets start now.",
+        {
+            "{{queue}} limit": 'max by (queue) (mita_queue_limit{queue=~"$queue"})',
+            "{{queue}} tokens": 'max by (queue) (mita_queue_tokens{queue=~"$queue"})',
+            "{{queue}} running": 'max by (queue) (mita_jobs{queue=~"$queue", state="running"})',
+        },
+    ),
     Panel("Run time", "However the runs ended.", quantiles("mita_run_seconds"), "s"),
     Panel("Wait", "From the due time to the start.", quantiles("mita_wait_seconds"), "s"),
     Panel("Lateness", "Of timers and repeats.", quantiles("mita_lateness_seconds"), "s"),

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mita import Every, Mita, Retry, StoreError
+from mita import Every, Mita, Rate, Retry, StoreError
 from mita.metrics import TABLE
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import working
@@ -115,10 +115,15 @@ async def recorded() -> list[str]:
     async def shaky() -> None:
         raise ValueError("it shakes")
 
+    @app.task(name="spaced", queue="free", rate=Rate(20))
+    async def spaced() -> None: ...
+
     async def away(*_: object) -> None:
         raise StoreError("the store is away")
 
     async with app:
+        await app.limit_queue("free", concurrency=500, rate=Rate(1000, burst=1000))
+        await app.enqueue_many([spaced.call() for _ in range(3)])
         with pytest.MonkeyPatch.context() as patch, suppress(StoreError):
             patch.setattr(MemoryStore, "pause", away)
             await app.pause("free")
@@ -131,6 +136,7 @@ async def recorded() -> list[str]:
             await until(lambda: _has(registry, 'mita_repeat_fires_total{policy="skip"'))
             await until(lambda: _has(registry, "mita_repeat_windows_dropped_total"))
             await until(lambda: _has(registry, "mita_repeats_paused_total"))
+            await until(lambda: _has(registry, "mita_limit_wait_seconds_count"))
             pages = [await scraped(registry)]
             await work._enqueue()
             await until(

@@ -3,11 +3,13 @@ are."""
 
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mita.model.gate import LONGEST_INTERVAL_US, MOST_HOLDERS, Gate, StoredLimit
 from mita.model.job import NewJob
+from mita.model.limits import Rate
 from mita.model.time import Moment
 from mita.rules.gates import (
     ONE_MS_US,
@@ -328,3 +330,29 @@ def test_a_stored_limit_replaces_the_parts_that_it_has(
     assert effective(gate, None) is gate
     if concurrency == 0:
         assert not is_open(found, KeyUse(), START)
+
+
+@pytest.mark.parametrize(
+    ("limit", "burst", "late_ms", "per_second"),
+    [
+        (300, 1, 1, 250),
+        (300, 1, 10, 100),
+        (300, 2, 1, 300),
+        (300, 30, 10, 300),
+        (200, 20, 100, 200),
+        (30, 1, 10, 25),
+        (30, 3, 10, 30),
+        (1000, 100, 10, 1000),
+    ],
+)
+def test_a_burst_makes_up_for_late_claims(
+    limit: int, burst: int, late_ms: int, per_second: int
+) -> None:
+    """The figures of the guide: claims come every `late_ms`, on a clock of milliseconds."""
+    rate, seconds = Rate(limit, burst=burst), 60
+    level_us = starts = 0
+    gate = Gate("k", None, rate.interval_us, burst)
+    for now in range(START, START + seconds * 1000, late_ms):
+        found = tokens(gate, level_us, now)
+        starts, level_us = starts + found, after_starts(gate, level_us, now, found)
+    assert starts - burst == pytest.approx(per_second * seconds, rel=0.01, abs=burst)

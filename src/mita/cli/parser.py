@@ -35,6 +35,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError` with the message."""
+        if message.endswith("expected one argument"):
+            message += "; a value that begins with - needs a =, as in --name=-5"
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

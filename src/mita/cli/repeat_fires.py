@@ -8,6 +8,7 @@ from itertools import islice
 from mita.client.repeat_spec import fires_from
 from mita.model.pattern import Cron, Every, Pattern
 from mita.model.record import RepeatRecord
+from mita.model.repeat import RepeatState
 from mita.ports.clock import SystemClock
 from mita.rules.display import as_datetime
 from mita.rules.schedule.cron import zone
@@ -16,7 +17,7 @@ from mita.rules.schedule.times import pattern_in_words
 from .argtypes import count, duration
 from .context import CommandContext, store_command
 from .exits import NotFound
-from .format import counted, length
+from .format import counted, relative
 from .parser import Commands
 from .screen import Report, Screen, listed
 
@@ -92,7 +93,7 @@ class Coming:
         there = fire.astimezone(self.tz)
         utc = "" if there.utcoffset() == UTC.utcoffset(None) else f" = {fire:%H:%M:%S} UTC"
         zone = "UTC" if not utc else f"{there:%z}"
-        return f"{there:%a %Y-%m-%d %H:%M:%S} {zone}{utc}, in {length(fire - self.now)}"
+        return f"{there:%a %Y-%m-%d %H:%M:%S} {zone}{utc}, {relative(fire, self.now)}"
 
 
 def _with_or_without_a_store(
@@ -164,7 +165,9 @@ def _explain(coming: Coming) -> Report:
     lines = [words] if coming.repeat is None else _about(coming.repeat, words)
     if isinstance(coming.pattern, Cron) and coming.pattern.tz != "UTC":
         lines.append(_CLOCKS)
-    return Report(data, *lines, "next fires:", *(f"  {line}" for line in coming.lines()))
+    is_paused = coming.repeat is not None and coming.repeat.state is RepeatState.PAUSED
+    head = "next fires (none while it is paused):" if is_paused else "next fires:"
+    return Report(data, *lines, head, *(f"  {line}" for line in coming.lines()))
 
 
 def _about(repeat: RepeatRecord, words: str) -> list[str]:

@@ -13,7 +13,7 @@ from mita.model.time import Moment
 from mita.rules.display import as_datetime, shown
 from mita.rules.failures import type_of
 from mita.rules.gates import keys_of
-from mita.rules.judge import first_line
+from mita.rules.judge import first_line, was_not_started
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
@@ -138,9 +138,11 @@ def _timeline(job: Job, events: Sequence[TimelineEntry]) -> tuple[TimelineLine, 
 
 
 def _started(job: Job, events: Sequence[TimelineEntry]) -> Moment | None:
-    """When the last run started. A job that expired has a claim, but its handler did not start."""
+    """When the last run started. A job that expired, or whose deadline was over, has a claim, but
+    its handler did not start."""
     expired = job.state is State.CANCELLED and events and events[-1].kind == TimelineKind.EXPIRED
-    return None if expired else job.started
+    too_late = job.state is State.FAILED and was_not_started(job.error)
+    return None if expired or too_late else job.started
 
 
 def _failure(event: TimelineEntry) -> Failure:
@@ -151,7 +153,7 @@ def _failure(event: TimelineEntry) -> Failure:
         text=event.error,
         kind=event.kind,
         ended=as_datetime(event.at),
-        started=_datetime(event.started),
+        started=None if was_not_started(event.error) else _datetime(event.started),
         worker=event.worker,
     )
 

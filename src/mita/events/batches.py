@@ -148,7 +148,7 @@ def _started(signal: RunsStarted) -> list[EventBatch]:
     groups: dict[_Alike, _Columns] = {}
     for run in signal.runs:
         _add_start(groups, run.claim, run.waited)
-    signal.timed = [run for run in signal.runs if _has_time(run.claim)]
+    signal.timed = [run for run in signal.runs if _is_timed(run.claim)]
     return _as_batches(groups, signal.at, signal.worker)
 
 
@@ -183,7 +183,7 @@ def _settled(signal: RunsSettled) -> list[EventBatch]:
             same_due, same_at = due, claim.at
             wait = seconds_waited(claim, here)
         waits.append(wait)
-        if due > claim.created or claim.fire_time is not None:
+        if due > claim.created or claim.fire_time is not None or claim.busy:
             timed.append(StartedRun(claim, here))
     signal.timed = timed
     return _as_batches(wholes, signal.at, signal.worker, whole=True) + (
@@ -201,7 +201,7 @@ def _others(signal: RunsSettled, others: list[tuple[Settlement, bool]]) -> list[
         _add_start(starts, run.claim, run.waited)
     for settlement, took in others:
         _add_end(ends, settlement, took)
-    signal.timed = [*signal.timed, *(run for run in begun if _has_time(run.claim))]
+    signal.timed = [*signal.timed, *(run for run in begun if _is_timed(run.claim))]
     return _as_batches(starts, signal.at, signal.worker) + _as_batches(
         ends, signal.at, signal.worker
     )
@@ -230,9 +230,9 @@ def _add_end(groups: dict[_Alike, _Columns], settlement: Settlement, took: bool)
         waits.append(0.0 if when is None else when.wait / SECOND)
 
 
-def _has_time(claim: Claim) -> bool:
-    """Whether the job was given a time, or was made by a repeat."""
-    return claim.due > claim.created or claim.fire_time is not None
+def _is_timed(claim: Claim) -> bool:
+    """Whether the job was given a time, was made by a repeat, or waited at a key or a rate."""
+    return claim.due > claim.created or claim.fire_time is not None or claim.busy > 0
 
 
 def _as_batches(

@@ -56,6 +56,7 @@ class Counts:
         "expired",
         "finished",
         "lateness",
+        "limit_waits",
         "moved",
         "rate_waits",
         "retried",
@@ -73,6 +74,7 @@ class Counts:
         ) = self.stale = self.expired = self.rate_waits = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
         self.moved = dict.fromkeys(MoveReason, 0)
+        self.limit_waits: dict[str, Histogram] = {}  # by what the job has: key, rate or both
         self.run, self.wait, self.lateness, self.retry_latency = (
             Histogram(),
             Histogram(),
@@ -90,10 +92,16 @@ class Counts:
             self.moved[reason] += count
         for name in ("run", "wait", "lateness", "retry_latency"):
             getattr(self, name).merge(getattr(other, name))
+        for name, waits in other.limit_waits.items():
+            self.limit_waits.setdefault(name, Histogram()).merge(waits)
 
     def timed(self, claim: Claim, here: float) -> None:
         """Count the lateness of a run whose job was given a time or made by a repeat. A job that
-        waited for a busy key is not counted."""
+        waited for a busy key or a rate is not counted there: its wait until its first run is
+        counted by what it has, keys or a rate or both."""
+        if claim.busy and not _ran_before(claim):
+            waits = self.limit_waits.setdefault(_limits_of(claim), Histogram())
+            waits.add(seconds_waited(claim, here))
         if claim.fire_time is not None and claim.due <= claim.created:  # without jitter
             self.lateness.add(max(0, claim.at - claim.fire_time) / SECOND + here)
         elif not claim.busy:
@@ -125,6 +133,17 @@ class Counts:
                 self.finished[kind] += 1
                 if kind is Kind.FAILED and verdict.counts is Counted.ATTEMPTS:
                     self.exhausted += claim.attempts >= options_of(claim.options).retry.max_retries
+
+
+def _ran_before(claim: Claim) -> bool:
+    return bool(claim.attempts or claim.reschedules or claim.interruptions or claim.crashes)
+
+
+def _limits_of(claim: Claim) -> str:
+    """What a job may have waited for: `key`, `rate` or `both`."""
+    has_rate = any(gate.interval_us for gate in claim.gates)
+    has_key = claim.resource is not None or any(gate.limit is not None for gate in claim.gates)
+    return "both" if has_rate and has_key else "rate" if has_rate else "key"
 
 
 class Counters:

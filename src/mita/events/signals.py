@@ -32,7 +32,7 @@ class StartedRun(Struct, frozen=True, gc=False):
 
 class RunsStarted(Struct):
     """Runs that started. `batches_of` keeps its batches in `batched`, and in `timed` the runs of
-    jobs that were given a time."""
+    jobs that were given a time or waited at a limit."""
 
     runs: Sequence[StartedRun]
     worker: str

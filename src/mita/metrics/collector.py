@@ -90,6 +90,14 @@ def _of_jobs(tally: Counters) -> Iterator[Metric]:
     yield _made("mita_rescheduled_total", _each(jobs, "moved"))
     for name, field in _SPREAD.items():
         yield _spread(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
+    yield _spread(
+        "mita_limit_wait_seconds",
+        (
+            ((*labels, what), waits)
+            for labels, counts in jobs
+            for what, waits in sorted(counts.limit_waits.items())
+        ),
+    )
 
 
 def _each(
@@ -113,6 +121,18 @@ def _of_store(depth: Depth | None) -> Iterator[Metric]:
     yield _made(
         "mita_oldest_ready_seconds",
         (((view.name,), (view.oldest or 0) / SECOND) for view in queues),
+    )
+    yield _made(
+        "mita_queue_limit",
+        (
+            ((view.name,), view.limit.concurrency)
+            for view in queues
+            if view.limit is not None and view.limit.concurrency is not None
+        ),
+    )
+    yield _made(
+        "mita_queue_tokens",
+        (((view.name,), view.tokens) for view in queues if view.tokens is not None),
     )
     yield _made("mita_workers", [((), depth.workers)] if depth is not None else [])
 

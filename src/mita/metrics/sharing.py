@@ -12,6 +12,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from mita import forks
 from mita.events.counters import Counters
+from mita.model.gate import StoredLimit
 from mita.model.record import DisplayState
 from mita.model.view import QueueView
 
@@ -67,7 +68,19 @@ def together(depths: list[Depth]) -> Depth | None:
 def _added(one: QueueView, other: QueueView) -> QueueView:
     counts = {state.value: getattr(one, state) + getattr(other, state) for state in DisplayState}
     ages = [age for age in (one.oldest, other.oldest) if age is not None]
-    return QueueView(**{**asdict(one), **counts, "oldest": max(ages, default=None)})
+    caps = [None if view.limit is None else view.limit.concurrency for view in (one, other)]
+    added = {
+        "oldest": max(ages, default=None),
+        "limit": None if (cap := _sum(caps)) is None else StoredLimit(cap),
+        "tokens": _sum([one.tokens, other.tokens]),
+    }
+    return QueueView(**{**asdict(one), **counts, **added})
+
+
+def _sum(numbers: list[int | None]) -> int | None:
+    """The sum; None, which is no limit, if one of the numbers is None."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 # ---------------------------------------------------------------- who is in which registry

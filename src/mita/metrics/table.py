@@ -70,6 +70,13 @@ TABLE: tuple[Described, ...] = (
     Described("mita_run_seconds", "histogram", _JOB, "how long runs took, however they ended"),
     Described("mita_wait_seconds", "histogram", _JOB, "from the due time to the start of a run"),
     Described(
+        "mita_limit_wait_seconds",
+        "histogram",
+        (*_JOB, "reason"),
+        "from the due time to the first run, of jobs that waited at a limit, by what they have: "
+        "key, rate or both",
+    ),
+    Described(
         "mita_lateness_seconds",
         "histogram",
         _JOB,
@@ -82,6 +89,18 @@ TABLE: tuple[Described, ...] = (
         "gauge",
         ("queue",),
         "how long the oldest ready job has been ready",
+    ),
+    Described(
+        "mita_queue_limit",
+        "gauge",
+        ("queue",),
+        "how many jobs of a limited queue may run at once; 0: it is stopped",
+    ),
+    Described(
+        "mita_queue_tokens",
+        "gauge",
+        ("queue",),
+        "how many jobs the rate of a limited queue lets start now",
     ),
     Described("mita_workers", "gauge", (), "workers alive"),
     Described(

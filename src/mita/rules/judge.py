@@ -58,6 +58,8 @@ _Unsuccessful: TypeAlias = (
 # until a job of an unknown task is claimed again
 STRANDED_WAIT_MS = 2 * SECOND
 STRANDED_GRACE = HOUR  # until it fails: a rolling deploy is over by then
+_PAST_DEADLINE = "DeadlineExceeded"
+_NOT_STARTED = "this run could not start before its deadline"
 
 
 def judge(
@@ -136,8 +138,7 @@ def _not_started(
             return _expired(claim, keep)
         case PastDeadline():
             nothing = Verdict(state=State.FAILED, unstarted=True)
-            why = "this run could not start before its deadline"
-            return _past_deadline(claim, nothing, why, keep)
+            return _past_deadline(claim, nothing, _NOT_STARTED, keep)
 
 
 # back to the queue, as if it had never been claimed
@@ -251,7 +252,7 @@ def _past_deadline(claim: Claim, verdict: Verdict, why: str, keep: Retention) ->
     """The verdict instead of one that the deadline does not allow. The error of the run is kept
     below the reason."""
     deadline = options_of(claim.options).deadline or 0.0
-    error = f"DeadlineExceeded: {why} of {deadline:g} s"
+    error = f"{_PAST_DEADLINE}: {why} of {deadline:g} s"
     if verdict.error is not None:
         error = f"{error}\ncaused by {verdict.error}"
     counts = verdict.counts if verdict.counts in (Counter.ATTEMPTS, Counter.CRASHES) else None
@@ -284,6 +285,11 @@ def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
 def _named(error: str) -> str:
     """The first line of an error, as a timeline note."""
     return note(first_line(error))
+
+
+def was_not_started(error: str | None) -> bool:
+    """Whether this is the error of a claim whose deadline was over before its handler started."""
+    return error is not None and error.startswith(f"{_PAST_DEADLINE}: {_NOT_STARTED}")
 
 
 def first_line(text: str) -> str:

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import State
+from mita.model.outcome import CancelJob
 from mita.stores.nats import NatsStore, claim, control
 from mita.stores.nats.codec import MOST_LANES, QueueRecord
-from mita.stores.nats.stream import keys, partition, queue_use
+from mita.stores.nats.stream import consumers, keys, partition, queue_use
 from mita.stores.nats.stream.decode import decode_lanes
 from mita.stores.nats.stream.subjects import WAKE_SLOT, RecordKind
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
-from mita.stores.nats.tickets import take_keyed
+from mita.stores.nats.tickets import planned_wakes, take_keyed, wakes
 from mita.testing.contract.given import (
     LONG,
     PAST,
@@ -65,7 +66,8 @@ async def test_a_lost_wake_ticket_is_made_again(store: NatsStore) -> None:
     ids = await put_many(store, 2, gates=FAST)
     assert len(await claimed_ids(store)) == 1
     subjects, reader = store.context.subjects, store.context.reader
-    for pattern in (subjects.scheduled_wake(QUEUE, KEY), subjects.wake_ticket(QUEUE, KEY)):
+    places = subjects.scheduled_wake, subjects.wake_ticket, subjects.near_wake_ticket
+    for pattern in [place(QUEUE, KEY) for place in places]:
         for message in await reader.last([pattern]):
             await store.context.wire.api(
                 f"STREAM.MSG.DELETE.{subjects.stream}", {"seq": message.seq}
@@ -179,6 +181,46 @@ async def test_a_store_that_dies_before_it_looks_again_forgets_no_job(
             await store.claim([QUEUE], 10, LONG, "w")
     assert await is_blocked(store, late)
     assert await until(lambda: claimed_ids(twin), "it was not forgotten") == [late]
+
+
+async def test_a_wake_ticket_of_a_store_that_died_is_taken_by_another(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I12: the store that had made the ticket for itself died with it. Others know its time, and
+    take it before the server delivers it again."""
+    monkeypatch.setattr(consumers, "WAKE_ACK_WAIT_S", LONG)
+    monkeypatch.setattr(planned_wakes, "FORGOTTEN_MS", LONG)
+    ids = await put_many(store, 2, gates=(Gate(KEY, None, SHORT * 1000, 1),))
+    assert len(await claims(store)) == 1
+
+    async def die(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    async def has_died() -> bool:
+        try:
+            await store.claim([QUEUE], 10, LONG, "w")
+        except RuntimeError:
+            return True
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(wakes.KeyOpening, "open", die)
+        await until(has_died, "it has the ticket")
+    assert await until(lambda: claimed_ids(twin), "the other took the ticket") == [ids[1]]
+
+
+async def test_what_was_read_for_a_wake_ticket_and_has_changed_is_read_again(
+    store: NatsStore, twin: NatsStore
+) -> None:
+    """The store reads the next waiter in advance; then that job is cancelled."""
+    ids = await put_many(store, 4, gates=FAST)
+    assert await claimed_ids(store) == ids[:1]
+    assert await until(lambda: claimed_ids(store), "the next token") == ids[1:2]
+    reading = [task for task, _ in store.context.prepared._reads.values()]
+    assert len(reading) == 1
+    await asyncio.wait(reading)
+    await twin.amend([ids[2]], CancelJob(LONG))
+    assert await until(lambda: claimed_ids(store), "the next token") == ids[3:]
 
 
 async def test_an_idle_rate_leaves_no_record(store: NatsStore) -> None:

@@ -11,6 +11,7 @@ from mita.model.job import Claim, NewJob, Receipt, State
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.claim import ClaimSearch
 from mita.stores.postgres.context import PostgresContext
+from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.testing.contract.given import (
     LONG,
     QUEUE,
@@ -177,6 +178,23 @@ async def test_a_claim_does_not_look_at_the_waiters_of_a_rate(store: PostgresSto
     assert after < 3 * before
 
 
+async def test_a_job_that_a_rate_wakes_and_that_starts_at_once_voids_no_watermark(
+    store: PostgresStore,
+) -> None:
+    """I14: its due time is old, but no other claim has seen it in the queue."""
+    await store.enqueue(jobs(2, gates=(Gate("hot", None, 2 * SLACK_MS * 1000 // 3, 1),)))
+    assert len(await claims(store)) == 1
+    space = store._state.statements.namespace
+    behind = f'select last_value from "{space}"._behind'
+    before = server("pg18").execute(behind)
+    async with asyncio.timeout(30):
+        woken: list[Claim] = []
+        while not woken:
+            await asyncio.sleep(0.01)
+            woken = await claims(store)
+    assert server("pg18").execute(behind) == before
+
+
 async def test_many_rate_keys_are_kept_while_they_are_used_and_then_forgotten(
     store: PostgresStore,
 ) -> None:
@@ -197,7 +215,7 @@ async def test_plain_jobs_write_to_none_of_the_tables_of_limits(store: PostgresS
     await put_many(store, 3)
     found = await claims(store)
     await settled(store, *map(succeed, found))
-    tables = ("_key", "_key_holder", "_queue_limit", "_fair_queue", "_turn")
+    tables = ("_key", "_key_holder", "_queue_limit", "_limited", "_turn")
     assert [rows(store, table) for table in tables] == [0] * len(tables)
 
 

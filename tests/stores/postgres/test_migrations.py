@@ -93,7 +93,7 @@ async def test_what_removes_waits_for_mita_migrate(
     await again.close()
 
 
-LIMIT_TABLES = ("_key", "_key_holder", "_queue_limit", "_fair_queue", "_turn")
+LIMIT_TABLES = ("_key", "_key_holder", "_queue_limit", "_limited", "_turn")
 LIMIT_COLUMNS = ("gates", "fair", "weight", "blocked_at")
 
 

@@ -143,7 +143,7 @@ async def test_groups_leave_only_their_virtual_time(server: Server, store: Redis
 # ---------------------------------------------------------------- what stands in the way
 
 
-@pytest.mark.parametrize("key", ["rates", "wakes", "limits", "holders:gpu", "turns:5"])
+@pytest.mark.parametrize("key", ["rates", "wakes", "limits", "holders:gpu"])
 async def test_a_claim_with_a_key_of_another_type_starts_nothing(
     server: Server, store: RedisStore, key: str
 ) -> None:
@@ -155,6 +155,25 @@ async def test_a_claim_with_a_key_of_another_type_starts_nothing(
         assert client.llen(f"{ROOT}:ready:5") == 3 or key == "holders:gpu"
         client.delete(f"{ROOT}:{key}")
     assert (await store.queues())[0].running == 0
+
+
+@pytest.mark.parametrize("groups", [["a"], ["a", "b"], ["a", None]])
+@pytest.mark.parametrize("key", ["group:5:a", "groups_next:5", "groups_later:5", "turns:5"])
+async def test_a_claim_of_groups_with_a_key_of_another_type_starts_nothing(
+    server: Server, store: RedisStore, groups: list[str | None], key: str
+) -> None:
+    await store.enqueue([jobs(1, fair=groups[n % len(groups)])[0] for n in range(6)])
+    with server.client() as client:
+        if client.exists(f"{ROOT}:{key}"):
+            client.rename(f"{ROOT}:{key}", f"{ROOT}:saved")
+        client.set(f"{ROOT}:{key}", "not ours")
+        with pytest.raises(StoreError, match="not ours"):
+            await claimed(store)
+        client.delete(f"{ROOT}:{key}")
+        if client.exists(f"{ROOT}:saved"):
+            client.rename(f"{ROOT}:saved", f"{ROOT}:{key}")
+    assert (await store.queues())[0].running == 0
+    assert await run_all(store) == 6
 
 
 @pytest.mark.parametrize("key", ["group:5:a", "groups_next:5", "turns:5"])

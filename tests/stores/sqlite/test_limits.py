@@ -40,6 +40,13 @@ async def steps_of_a_claim(path: Path, waiters: int, make: Callable[[int], Gate]
         pass
     await store.enqueue(jobs(20))
     assert len((await store.claim([QUEUE], 10, MINUTE, "w")).claims) == 10  # all is prepared now
+    steps = await counted_claim(store, 10)
+    await store.close()
+    return steps
+
+
+async def counted_claim(store: SqliteStore, limit: int) -> int:
+    """Claim so many jobs. Returns how many steps of the engine that took."""
     steps = 0
 
     def count() -> int:
@@ -48,9 +55,8 @@ async def steps_of_a_claim(path: Path, waiters: int, make: Callable[[int], Gate]
         return 0
 
     await store.writer.call(lambda context: context.connection.set_progress_handler(count, 1))
-    assert len((await store.claim([QUEUE], 10, MINUTE, "w")).claims) == 10
+    assert len((await store.claim([QUEUE], limit, MINUTE, "w")).claims) == limit
     await store.writer.call(lambda context: context.connection.set_progress_handler(None, 1))
-    await store.close()
     return steps
 
 
@@ -65,6 +71,18 @@ async def test_a_claim_does_not_look_at_jobs_that_wait_for_a_token(
     few = await steps_of_a_claim(tmp_path / "few.db", 155, make)
     many = await steps_of_a_claim(tmp_path / "many.db", 600, make)
     assert many <= few * 1.05
+
+
+async def test_a_claim_does_not_count_the_running_jobs_of_a_rate(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "jobs.db", clock=FakeTicker())
+    await store.open()
+    await store.enqueue(jobs(302, gates=(Gate("hot", None, 1_000, 1000),)))
+    await store.claim([QUEUE], 1, MINUTE, "w")  # all is prepared now
+    beside_one = await counted_claim(store, 1)
+    assert len((await store.claim([QUEUE], 299, MINUTE, "w")).claims) == 299
+    beside_many = await counted_claim(store, 1)
+    await store.close()
+    assert beside_many <= beside_one * 1.05
 
 
 async def test_keys_of_idle_rates_are_forgotten(tmp_path: Path) -> None:
@@ -147,6 +165,27 @@ async def test_plain_jobs_need_no_more_statements_than_before_there_were_limits(
     await store.close()
     assert enqueue == ["select", "select", "insert", "insert"]  # clock, ids, queue, jobs
     assert turn == ["select", "update", "select", "select", "update"]
+
+
+async def test_a_queue_with_one_group_is_claimed_like_one_without(tmp_path: Path) -> None:
+    """Its turns are stored once. After that nothing is written but the claim."""
+    store = SqliteStore(tmp_path / "jobs.db")
+    await store.open()
+    await store.enqueue(jobs(20, fair="a"))
+    await store.claim([QUEUE], 5, MINUTE, "w")
+    said: list[str] = []
+    await store.writer.call(
+        lambda context: context.connection.set_trace_callback(said.append), durable=False
+    )
+    said.clear()
+    await store.claim([QUEUE], 5, MINUTE, "w")
+    alone = statements(said)
+    await store.enqueue(jobs(1, fair="b"))
+    [next_one] = (await store.claim([QUEUE], 1, MINUTE, "w")).claims
+    await store.close()
+    # clock; what stops a start; stopped queues; the group; its jobs
+    assert alone == ["select"] * 5 + ["update"]
+    assert next_one.fair == "b"
 
 
 def statements(said: list[str]) -> list[str]:

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from mita.model.gate import StoredLimit
 from mita.model.job import State
 from mita.model.time import SECOND, Moment
-from mita.model.view import QueueView
 from mita.rules.display import as_datetime, clock, rate_option, rate_text, span, times
 from mita.rules.gates import ONE_MS_US
 
@@ -143,28 +142,31 @@ def queue_limit_reasons(evidence: Evidence) -> Iterator[Reason]:
     if view is None or limit is None or evidence.job.due > now:
         return
     if limit.concurrency is not None and view.running >= limit.concurrency:
-        yield _queue_is_full(view, limit, limit.concurrency)
+        yield _queue_is_full(evidence, limit, limit.concurrency, view.running)
     elif view.next_start is not None and view.next_start > now:
         yield _queue_has_no_token(evidence, view.next_start, limit)
 
 
-def _queue_is_full(view: QueueView, limit: StoredLimit, concurrency: int) -> Reason:
-    text = f"queue {view.name!r} is at its limit: {view.running} of {concurrency} jobs run"
+def _queue_is_full(
+    evidence: Evidence, limit: StoredLimit, concurrency: int, running: int
+) -> Reason:
+    queue, ahead = evidence.job.queue, evidence.ahead or 0
+    text = f"queue {queue!r} is at its limit: {running} of {concurrency} jobs run"
     if concurrency == 0:
-        text = f"queue {view.name!r} has a limit of 0, so no job of it starts"
+        text = f"queue {queue!r} has a limit of 0, so no job of it starts"
+    text += f"; {_jobs_ahead(ahead)}"
     more = replace(limit, concurrency=2 * concurrency or 10)
-    helps = advise("raise the limit", "limit", "queue", view.name, *_options(more))
-    found = {"queue": view.name, "running": view.running, "limit": concurrency}
+    helps = advise("raise the limit", "limit", "queue", queue, *_options(more))
+    found = {"queue": queue, "running": running, "limit": concurrency, "ahead": ahead}
     return Reason(ReasonCode.QUEUE_LIMITED, text, evidence=found, **helps)
 
 
 def _queue_has_no_token(evidence: Evidence, next_start: Moment, limit: StoredLimit) -> Reason:
     queue, now, ahead = evidence.job.queue, evidence.now, evidence.ahead or 0
     turn = next_start + ahead * limit.interval_us // ONE_MS_US
-    line = f"{times(ahead, 'job')} ahead of it" if ahead else "it is the next in line"
     text = (
-        f"queue {queue!r} starts {rate_text(limit.interval_us, limit.burst)}; {line}; its turn is "
-        f"expected in {span(turn - now)}"
+        f"queue {queue!r} starts {rate_text(limit.interval_us, limit.burst)}; "
+        f"{_jobs_ahead(ahead)}; its turn is expected in {span(turn - now)}"
     )
     more = replace(limit, interval_us=max(1, limit.interval_us // 2))
     helps = advise("raise the limit", "limit", "queue", queue, *_options(more))
@@ -175,6 +177,10 @@ def _queue_has_no_token(evidence: Evidence, next_start: Moment, limit: StoredLim
         "expected": as_datetime(turn),
     }
     return Reason(ReasonCode.QUEUE_LIMITED, text, evidence=found, **helps)
+
+
+def _jobs_ahead(ahead: int) -> str:
+    return f"{times(ahead, 'job')} ahead of it" if ahead else "it is the next in line"
 
 
 def _options(limit: StoredLimit) -> list[str]:

@@ -31,7 +31,7 @@ from .tickets.next_due import next_claim
 from .tickets.priorities import lead
 from .tickets.pull import Pulled, pull
 from .tickets.ticket import Ticket, give_back_all
-from .tickets.wakes import KeyOpening, due_wakes
+from .tickets.wakes import KeyOpening, due_wakes, late_wakes
 
 # How long a claim believes that a queue is neither paused nor limited; `control` relies on it.
 UNPAUSED_BELIEVED_S = 3.0
@@ -177,10 +177,15 @@ class _Claiming:
             wanted = self._memory.turns_of(sources[0]).wanted(sources, want)
         if self._memory.with_wakes:
             self._asked_for_wakes = self._memory.with_wakes & set(self._queues)
-            wanted |= {(queue, WAKE_SLOT): PULL_TICKETS for queue in self._asked_for_wakes}
+            wanted |= self._wake_sources(self._asked_for_wakes)
         pulled = await pull(self._context, wanted)
         self._wakes = pulled.wakes
         return {(queue, priority_of(sources[0][1])): pulled}
+
+    def _wake_sources(self, queues: set[str]) -> dict[QueuePriority, int]:
+        """Returns what to pull for the wake tickets of these queues."""
+        now = self._context.planned.without_near(queues)
+        return {(queue, WAKE_SLOT): PULL_TICKETS for queue in now}
 
     def _give_back(self, ahead: dict[QueuePriority, Pulled]) -> None:
         """Return tickets that were pulled ahead and are not needed."""
@@ -191,15 +196,16 @@ class _Claiming:
         """Wake jobs at keys whose rate has tokens. Returns the claims of those that this claim
         starts itself: in queues where no other job can be before them."""
         with_wakes = {record.name for record in going if WAKE_SLOT in record.priorities}
-        missing = with_wakes - self._asked_for_wakes
+        missing = self._wake_sources(with_wakes - self._asked_for_wakes)
         if missing and self._limit > 0:
-            wanted = {(queue, WAKE_SLOT): PULL_TICKETS for queue in missing}
-            self._wakes += (await pull(self._context, wanted)).wakes
+            self._wakes += (await pull(self._context, missing)).wakes
+        due: list[Ticket] = []
         if with_wakes and self._limit > 0:
             self._memory.forget_wakes(with_wakes, self._context.clock.now())
-        if not self._wakes:
-            return []
-        due = due_wakes(self._context, self._wakes, with_wakes)
+            late = self._context.planned.late(with_wakes)
+            due = await late_wakes(self._context, late, self._wakes) if late else []
+        if self._wakes:
+            due += due_wakes(self._context, self._wakes, with_wakes)
         if not due:
             return []
         self._drain.first_is_old = True
@@ -208,7 +214,8 @@ class _Claiming:
             for record in going
             if len(job_slots(record.priorities)) == 1 and not record.limited
         }
-        return await KeyOpening(self._call, direct, self._limit).open(due)
+        queues = {record.name: record for record in going}
+        return await KeyOpening(self._call, queues, direct, self._limit).open(due)
 
     async def _end_holds(self, going: list[QueueRecord]) -> bool:
         now = self._context.clock.now()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from mita.model.time import Moment, Wait
 
@@ -12,6 +13,11 @@ from .stream.clock import ServerClock
 from .stream.reader import StoredMessageReader
 from .stream.subjects import Subjects
 from .tickets.claim_memory import ClaimMemory, QueuePriority
+from .tickets.planned_wakes import PlannedWakes
+from .tickets.prepared_wakes import PreparedWakes
+
+if TYPE_CHECKING:
+    from .stream.transaction import StreamTransaction
 
 HEADER_BYTES = 2048  # of a message, reserved for headers: they name two subjects at most
 NAME_BYTES = 2048  # of a record, reserved for the names and keys of a job
@@ -39,6 +45,8 @@ class NatsContext:
         self.notifier = NatsNotifier(wire, subjects)
         self.claim_lists = ClaimLists(wire, subjects)
         self.claim_memory = ClaimMemory()
+        self.planned = PlannedWakes(wire, subjects, clock, self.notifier.add)
+        self.prepared: PreparedWakes[StreamTransaction] = PreparedWakes()
         # Called between two steps of a verb; tests let the process die here.
         self.fail_point: Callable[[str], Awaitable[None]] = _no_fail_point
         self.consumers: set[QueuePriority] = set()  # that are known to exist

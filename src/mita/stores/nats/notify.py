@@ -45,7 +45,7 @@ class NatsNotifier:
     def notify(self, topics: Collection[str]) -> None:
         """Wake all stores that wait for these topics, this one included."""
         self.changed.update(topics)
-        self._add(topics)
+        self.add(topics)
         self._wire.send_message(self._subjects.wake, _pack(sorted(topics)))
         self._wire.flush_soon()
 
@@ -69,8 +69,8 @@ class NatsNotifier:
         def take(subject: bytes, _: bytes, __: bytes, ___: bytes | None) -> None:
             queue = name(subject.decode().split(".")[3])
             self._armed.discard(armed)
-            self._add([queue])
-            asyncio.get_running_loop().call_later(SECOND_WAKEUP_S, self._add, [queue])
+            self.add([queue])
+            asyncio.get_running_loop().call_later(SECOND_WAKEUP_S, self.add, [queue])
 
         return take
 
@@ -78,9 +78,10 @@ class NatsNotifier:
         with suppress(msgspec.MsgspecError):
             topics = _unpack(data)
             self.changed.update(topics)
-            self._add(topics)
+            self.add(topics)
 
-    def _add(self, topics: Collection[str]) -> None:
+    def add(self, topics: Collection[str]) -> None:
+        """Wake this store if it waits for one of these topics."""
         self._received.update(topics)
         self._arrived.set()
 
@@ -88,7 +89,7 @@ class NatsNotifier:
         """The server has forgotten the subscriptions, and wake-ups may be lost: wake all."""
         waiting = set(self._armed)
         self._armed.clear()
-        self._add(waiting or {_ANY})
+        self.add(waiting or {_ANY})
 
     async def wait(self, queues: Collection[str] | None, timeout: float) -> frozenset[str]:
         """Wait until one of these queues (None: any) may have a ready job. Returns the topics;

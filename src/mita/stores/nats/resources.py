@@ -1,6 +1,6 @@
 """Keys: waking the jobs that wait for a key, holds and limits."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -98,14 +98,17 @@ async def open_key(tx: StreamTransaction, queue: str, key: str, most: int | None
     return Woken(woken, more, empty)
 
 
-async def look_again(context: NatsContext, queue: str, key: str) -> None:
+async def look_again(
+    context: NatsContext, queue: str, key: str, wake_seqs: Collection[int] = ()
+) -> None:
     """Make sure that jobs that wait for a key are woken: its record says that there are none, but
-    one came at the same time (`stream.waiters`)."""
+    one came at the same time (`stream.waiters`). The wake tickets with these sequences do not count
+    any more."""
 
     async def act(tx: StreamTransaction) -> None:
+        tx.wake_seqs = set(wake_seqs)
         record = await resource_key_record(tx, queue, key)
-        if not record.uncounted:
-            put_resource_key(tx, replace(record, uncounted=True))
+        put_resource_key(tx, replace(record, uncounted=True, wake_at=0))
         await wake(tx, queue, key)
 
     if await has_waiters(context, queue, key):

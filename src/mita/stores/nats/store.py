@@ -110,6 +110,7 @@ class NatsStore:
             self._context = NatsContext(wire, self._subjects, clock, replicas=self._replicas)
             self._context.ageing = self._ageing
             await self._context.notifier.open()
+            await self._context.planned.open()
             await wire.flush_now()
         except BaseException:
             self._context = None
@@ -121,6 +122,8 @@ class NatsStore:
         await self._subscriptions.close()
         if self._context is not None:
             context, self._context = self._context, None
+            context.planned.close()
+            context.prepared.close()
             await context.wire.disconnect()
 
     @property

@@ -1,10 +1,10 @@
 """Claiming jobs.
 
-A claim is one statement for all queues (`claim.sql`). It takes jobs without keys at once. Jobs with
-keys are only shown; `resources.admit` then decides which of them may run. When the clock has opened
-keys (a hold has ended, a rate has tokens again), the jobs that waited there are woken first and the
-claim is made again. Queues with a limit or with fair groups are claimed one by one
-(`limits.queue_claim`)."""
+A claim is one statement for all queues: `claim.sql`, or `claim_limited.sql` if one of them has
+holds or ever had limits. It takes jobs without keys at once. Jobs with keys are only shown;
+`limits.admit` then decides which of them may run. When the clock has opened keys (a hold has
+ended, a rate has tokens again), the jobs that waited there are woken first and the claim is made
+again. Queues with a limit or with fair groups are claimed one by one (`limits.queue_claim`)."""
 
 import time
 from collections.abc import Sequence
@@ -16,12 +16,15 @@ from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import Moment, Wait
 
 from . import codec, resources
-from .codec import Rows, UnreadableRow
+from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
-from .limits.bounds import CLAIM_SCAN_JOBS, WOKEN_KEYS
+from .limits import admit
+from .limits.bounds import CLAIM_SCAN_JOBS
+from .limits.due_keys import ClaimOrder, DueKeys
+from .limits.hints import CLAIM_STATEMENTS
 from .limits.queue_claim import QueueClaim
 from .server.arrays import numbers, texts
-from .settle import SettleBatch, after_a_lost_answer, settle
+from .settle import SettleBatch, after_a_lost_answer, settle_part
 from .throughput.watermarks import queue_priorities
 
 
@@ -45,15 +48,17 @@ class ClaimSearch:
         self.looked_at = 0
         self.cut_short = False
         self._woke = False
+        self._due: DueKeys | None = None
 
     @property
     def room(self) -> int:
         """How many jobs the next statement may take or show."""
         return min(self.limit - len(self.claims), CLAIM_SCAN_JOBS)
 
-    def queries(self, *, synced: bool) -> list[Query]:
-        """The claim, and from time to time a read of the first waiting jobs for the watermarks."""
-        self._room = self.room
+    def queries(self, *, synced: bool, besides: int = 0) -> list[Query]:
+        """The claim, and from time to time a read of the first waiting jobs for the watermarks.
+        `besides` jobs are taken beside it."""
+        self._room = self.room - besides
         self._read_from = self._context.watermarks.read_from(self.queues)
         self._started_s = time.monotonic()
         queries = [self._claim(self._room, synced=synced)]
@@ -65,15 +70,15 @@ class ClaimSearch:
     def look(self) -> RoundTrip:
         """A claim by itself. Its commit does not wait for the disk. If a crash of the server undoes
         it, the job waits as before and runs again; the first run has a token that no other run
-        gets, so it can settle nothing. Jobs with keys are taken by `resources.admit`, with a synced
+        gets, so it can settle nothing. Jobs with keys are taken by `limits.admit`, with a synced
         commit: undone, their keys would be free while they run."""
-        return RoundTrip(*self.queries(synced=False), last=True)
+        return RoundTrip(*self.queries(synced=False), first=True, last=True)
 
     def _claim(self, limit: int, *, synced: bool) -> Query:
         watermarks, hints = self._context.watermarks, self._context.hints
-        self._is_mixed = hints.mixed
+        self._is_mixed, self._is_limited = hints.mixed, hints.are_limited(self.queues)
         return query(
-            "claim_mixed" if hints.mixed else "claim",
+            CLAIM_STATEMENTS[self._is_limited, self._is_mixed],
             **self._where,
             watermarks=numbers(watermarks.of(self.queues)),
             behind=watermarks.behind,
@@ -107,54 +112,122 @@ class ClaimSearch:
 
     def go_on(self, rows: Rows) -> RoundTrips[bool]:
         """Deal with the jobs that a claim has shown. Returns whether to claim again."""
-        header, hints = self.header, self._context.hints
-        if (header.ended_holds or header.has_due_keys) and not self._woke:
-            yield from self._wake()
-            return True
-        hints.saw(self.queues, header.careful)
+        hints = self._context.hints
+        if (self.header.ended_holds or self.header.due_keys) and not self._woke:
+            if (again := (yield from self._wake())) is None:
+                return True
+            rows = again
+        header = self.header
+        if self._is_limited or header.is_limited:
+            hints.saw(self.queues, is_limited=header.is_limited, careful=header.careful)
+            if not self._is_limited:
+                return True
         if header.careful:
+            yield from self._leave_woken()
             yield from self._queue_by_queue(header.careful)
             return False
         hints.mixed = header.mixed
         if header.mixed and not self._is_mixed:
+            yield from self._leave_woken()
             return True
         found_all = len(rows) < self._room and not header.is_short
-        shown, unreadable = codec.claims(rows, first=1)  # after the header
-        keyed = [claim for claim in shown if claim.resource is not None or claim.gates]
-        if keyed or unreadable:
-            shown = yield from self._admit(shown, keyed, unreadable)
-        self.claims += shown
+        self.claims += yield from self._limited(rows) if self._is_limited else self._plain(rows)
         if found_all or self.room <= 0 or self.cut_short:
             return False
         self.cut_short = self.looked_at >= CLAIM_SCAN_JOBS or not rows
         return not self.cut_short
 
-    def _wake(self) -> RoundTrips[None]:
-        """Wake the jobs that wait at keys which the clock has opened."""
+    def _wake(self) -> RoundTrips[Rows | None]:
+        """Wake the jobs that wait at keys which the clock has opened. Returns the rows of the claim
+        that follows in the same transaction; None: there was none."""
         self._woke = True
-        names = self._where["names"]
         if self.header.ended_holds:
-            [ended] = yield RoundTrip(query("key_ended_holds", queues=names))
+            [ended] = yield RoundTrip(query("key_ended_holds", queues=self._where["names"]))
             yield from resources.wake_all(self._context, ended)
-        if self.header.has_due_keys:
-            [due] = yield RoundTrip(query("key_due", queues=names, limit=WOKEN_KEYS))
-            yield from resources.wake_due(self._context, due)
+        if not self.header.due_keys:
+            return None
+        due = DueKeys(self._context, self.header.due_keys)
+        yield from due.lock()
+        if self.header.careful or not 0 < due.count < self.room:
+            yield RoundTrip(*due.release(), last=True)
+            return None
+        return (yield from self._claim_with(due))
 
-    def _admit(
-        self, shown: list[Claim], keyed: list[Claim], unreadable: list[UnreadableRow]
-    ) -> RoundTrips[list[Claim]]:
-        """Returns the shown jobs that are claimed, in their order."""
-        context = self._context
-        if unreadable:
-            yield RoundTrip(resources.aside(unreadable), last=True)
-        admitted, busy = yield from resources.admit(context, keyed, self.lease, self.worker)
-        self.busy += busy
-        self.cut_short = self.cut_short or len(admitted) + len(busy) < len(keyed)
-        taken = {claim.id for claim in admitted}
-        yield from self._read_header()
-        plain = [claim.id for claim in shown if claim.resource is None and not claim.gates]
-        taken.update(plain)
-        return [claim for claim in shown if claim.id in taken]
+    def _claim_with(self, due: DueKeys) -> RoundTrips[Rows]:
+        """Claim in the transaction that wakes these jobs."""
+        self._due = due
+        show = [one for one in due.show() if one is not None]
+        answers = yield RoundTrip(*show, *self.queries(synced=True, besides=due.count))
+        due.rows = answers[0]
+        return self.read(answers[len(show) :])
+
+    def begin(self) -> RoundTrips[Rows]:
+        """The first claim. It begins with keys whose waiting jobs the clock wakes now, as far as
+        this store remembers."""
+        hints = self._context.hints
+        if self.limit > 1 and not hints.careful and (keys := hints.due_keys(self.queues)):
+            due = DueKeys(self._context, keys)
+            yield from due.lock()
+            if 0 < due.count < self.room:
+                self._woke = True
+                return (yield from self._claim_with(due))
+            if due.count:
+                yield RoundTrip(*due.release(), last=True)
+        return self.read((yield self.look()))
+
+    def _leave_woken(self) -> RoundTrips[None]:
+        """The jobs that were woken stay in the queue."""
+        if self._due is not None:
+            self._due = None
+            self._context.topics.update(self.queues)
+            yield RoundTrip(query("key_behind"), last=True)
+
+    def _plain(self, rows: Rows) -> RoundTrips[list[Claim]]:
+        """The jobs that are claimed from queues without limits."""
+        shown = codec.plain_claims(rows)
+        if keyed := [claim for claim in shown if claim.resource is not None]:
+            admitted = yield from admit.admit(self._context, keyed, self.lease, self.worker)
+            yield from self._read_admitted(admitted, len(keyed))
+            taken = {claim.id for claim in admitted.claims}
+            return [claim for claim in shown if claim.resource is None or claim.id in taken]
+        return shown
+
+    def _limited(self, rows: Rows) -> RoundTrips[list[Claim]]:
+        """The jobs that are claimed, in their order."""
+        shown, unreadable = codec.shown_claims(rows, first=1)  # after the header
+        due, self._due = self._due, None
+        leaves = False
+        if due is not None:
+            is_full = len(rows) == self._room
+            order = ClaimOrder(self.queues, self._context.hints.ageing)
+            shown, leaves = due.joined(shown, unreadable, order, is_full=is_full)
+        keyed = [one for one in shown if one.claim.resource is not None or one.claim.gates]
+        locked = None
+        if due is not None:
+            candidates = [(one.claim.id, one.limit, one.when_busy) for one in keyed]
+            locked = admit.LockedJobs(due.states, candidates, leaves)
+        claims = [one.claim for one in shown]
+        if not keyed and not unreadable and locked is None:
+            return claims
+        admitted = yield from admit.admit(
+            self._context,
+            [one.claim for one in keyed],
+            self.lease,
+            self.worker,
+            locked,
+            resources.aside(unreadable),
+        )
+        yield from self._read_admitted(admitted, len(keyed))
+        started = {claim.id: claim for claim in admitted.claims}
+        left = {one.claim.id for one in keyed}.difference(started)
+        return [started.get(claim.id, claim) for claim in claims if claim.id not in left]
+
+    def _read_admitted(self, admitted: admit.Admitted, shown: int) -> RoundTrips[None]:
+        self.busy += admitted.busy
+        decided = len(admitted.claims) + len(admitted.busy)
+        self.cut_short = self.cut_short or decided < shown
+        if admitted.busy or admitted.has_other_wakes:
+            yield from self._read_header()
 
     def _read_header(self) -> RoundTrips[None]:
         """A claim of no job, for its header: a job that was blocked just now may wait for the
@@ -216,7 +289,7 @@ def settle_and_claim(
         yield from _search(search, rows)
         took = (yield from after_a_lost_answer(batch)) if context.maybe_done else batch.answer()
         return search.result(took)
-    took = (yield from settle(context, settlements)) if settlements else []
+    took = (yield from settle_part(context, settlements, last=False)) if settlements else []
     claimed = yield from claim(context, queues, limit, lease, worker)
     return replace(claimed, took=took)
 
@@ -228,7 +301,7 @@ def claim(
     search = ClaimSearch(context, queues, limit, lease, worker)
     if not search.queues:
         return ClaimResult([], [], None)
-    yield from _search(search, search.read((yield search.look())))
+    yield from _search(search, (yield from search.begin()))
     if not limit:
         [[(due,)]] = yield RoundTrip(search.any_due(), last=True)
         search.cut_short = due

@@ -4,140 +4,51 @@ The columns of a job follow from the fields of `NewJob`, `Claim` and `Job` (`sto
 A new field with a default needs a migration that adds its column, and nothing here: numbers, texts
 and bytes are stored as they are, and anything else as JSON (`jsonb`)."""
 
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
-from msgspec import NODEFAULT, inspect
 from msgspec.structs import astuple
 
 from mita.model.gate import Gate, StoredLimit
-from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, Claim, NewJob
+from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, Claim
 from mita.model.outcome import TimelineEntry, TimelineKind
 from mita.model.repeat import Repeat
 from mita.rules.readable import BAD, read_repeat
 from mita.rules.readable import unreadable as unreadable_text
-from mita.stores.shared.record import CLAIM, NEW, Field
+from mita.stores.shared.record import CLAIM
 from mita.stores.shared.sql import column
 
-from .server.arrays import blobs, jsons, numbers, storable, texts
+from .server.arrays import storable
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]
 UnreadableRow: TypeAlias = tuple[str, str]  # the id of a job, and why it cannot be read
 
-# ------------------------------------------------------------------------------ columns of new jobs
-
-_ARRAYS: dict[type[inspect.Type], tuple[str, Callable[[Sequence[Any]], str]]] = {
-    inspect.IntType: ("bigint", numbers),
-    inspect.StrType: ("text", texts),
-    inspect.EnumType: ("text", texts),
-    inspect.BytesType: ("bytea", blobs),
-}
-# Fields of a plain job: they have no default, or nearly every job sets them.
-_OFTEN_SET = ("options", "headers", "priority")
-_PLAIN = {
-    name: field for name, field in NEW.items() if field.default is NODEFAULT or name in _OFTEN_SET
-}
-_RARE = {name: field for name, field in NEW.items() if name not in _PLAIN}
-_rare_values = attrgetter("when.at", *_RARE)
-_RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()))
-# Fields of a job with one key, or with other fields that are older than limits.
-_LIMITS = ("gates", "fair", "weight")
-_KEYED = {name: field for name, field in NEW.items() if name not in _LIMITS}
-_limit_values = attrgetter(*_LIMITS)
-_LIMIT_DEFAULTS = tuple(NEW[name].default for name in _LIMITS)
-
-
-def _array(field: Field) -> tuple[str, Callable[[Sequence[Any]], str]]:
-    """The type of a field's column, and the function that writes an array of it."""
-    return _ARRAYS.get(type(field.type), ("jsonb", jsons))
-
-
-def _writers(fields: dict[str, Field]) -> list[tuple[str, Any, Callable[[Sequence[Any]], str]]]:
-    return [(name, attrgetter(name), _array(field)[1]) for name, field in fields.items()]
-
-
-_WAIT = ("wait", attrgetter("when.wait"), numbers)
-_AT = ("at", attrgetter("when.at"), numbers)
-_PLAIN_WRITERS = [*_writers(_PLAIN), _WAIT]
-_KEYED_WRITERS = [*_writers(_KEYED), _WAIT, _AT]
-_ALL_WRITERS = [*_writers(NEW), _WAIT, _AT]
-
-
-def _insert_texts(fields: dict[str, Field], *whens: str) -> dict[str, str]:
-    """The generated parts of a statement that inserts jobs with these fields."""
-    arrays = {name: _array(field)[0] for name, field in fields.items()}
-    arrays |= dict.fromkeys(whens, "bigint")
-    return {
-        "columns": ", ".join(map(column, fields)),
-        "values": ", ".join(f"v.{column(name)}" for name in fields),
-        "arrays": ", ".join(f"%({name})s::text::{kind}[]" for name, kind in arrays.items()),
-        "names": ", ".join(map(column, arrays)),
-    }
-
-
-INSERT_TEXTS = {f"new_{name}": text for name, text in _insert_texts(NEW, "wait", "at").items()} | {
-    f"plain_{name}": text for name, text in _insert_texts(_PLAIN, "wait").items()
-}
-INSERT_TEXTS |= {
-    f"keyed_{name}": text for name, text in _insert_texts(_KEYED, "wait", "at").items()
-}
-
-
-def are_plain(jobs: Sequence[NewJob]) -> bool:
-    """Whether these jobs have the fields of a plain job only, and are due now or after a delay."""
-    return all(map(_RARE_DEFAULTS.__eq__, map(_rare_values, jobs)))
-
-
-def plain_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
-    """The columns of plain jobs, one array each."""
-    return {name: write(list(map(get, jobs))) for name, get, write in _PLAIN_WRITERS}
-
-
-def have_limits(jobs: Sequence[NewJob]) -> bool:
-    """Whether one of these jobs has gates or a fair group."""
-    return not all(map(_LIMIT_DEFAULTS.__eq__, map(_limit_values, jobs)))
-
-
-def keyed_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
-    """The columns of jobs without limits, one array each."""
-    return {name: write(list(map(get, jobs))) for name, get, write in _KEYED_WRITERS}
-
-
-def columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
-    """All columns of new jobs, one array each."""
-    return {name: write(list(map(get, jobs))) for name, get, write in _ALL_WRITERS}
-
-
 # ------------------------------------------------------------------------------------------- claims
 
 _FIELDS = Claim.__struct_fields__
-# The last columns of a claim are null for a plain job: it has the defaults of these fields.
-_RARELY_SET = ("gates", "fair")
-_PLAIN_FIELDS = _FIELDS.index(_RARELY_SET[0])
+# A plain claim has the defaults of the last fields, which are those of limits.
+_PLAIN_FIELDS = _FIELDS.index("gates")
 _read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
 _read_limit = msgspec.json.Decoder(StoredLimit).decode
 _read_turns = msgspec.json.Decoder(list[tuple[int, int, Any]]).decode
-_NO_GATES = "[]"
 
 
-def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]:
+def claim_values(row: str, now: str = "clock.now", **more: str) -> list[str]:
     """The fields of a `Claim` in their order, as SQL. `row` names a row with the columns
-    `{claim_columns}`, `clock.now` is the time, `lost` the worker that lost the job, and `more` are
-    other fields that are spelled in another way.
+    `{claim_columns}`, `now` is the time, and `more` are fields that are spelled in another way.
 
     A token is the clock, or one more than the last token if that is later. A claim that was not
     synced to disk can be lost in a crash of the server; then the job is claimed again from its
     state before. With a plain count two runs would have the same token, and each could settle the
     other's job."""
     special = {
-        "token": f"greatest({row}.token + 1, clock.now)",
-        "at": "clock.now",
-        "gates": f"nullif({row}.gates, '{_NO_GATES}')::text",
+        "token": f"greatest({row}.token + 1, {now})",
+        "at": now,
+        "gates": f"{row}.gates::text",
         "ref": None,
-        "lost": lost,
+        "lost": None,
     } | more
     values = [special.get(name, f"{row}.{column(name)}") for name in _FIELDS]
     while values[-1] is None:  # these have None as their default
@@ -145,10 +56,18 @@ def claim_values(row: str, *, lost: str | None = None, **more: str) -> list[str]
     return [value or "null" for value in values]
 
 
+# What decides beside the fields of a claim whether and when its job starts.
+_DECIDES = ("seq", "most", "when_busy")
+_CLAIMED = claim_values("c", "c.now")
+_PLAIN_CLAIMED = _CLAIMED[:_PLAIN_FIELDS]
 CLAIM_TEXTS = {
     "claim_columns": ", ".join(f"j.{column(name)}" for name in CLAIM),
-    "claim_nulls": ", ".join("null" for _ in claim_values("c")),
-    "claimed": ", ".join(claim_values("c")),
+    "decided_columns": ", ".join(f"j.{name}" for name in (*map(column, CLAIM), *_DECIDES)),
+    "claim_nulls": ", ".join("null" for _ in (*_CLAIMED, *_DECIDES)),
+    "claimed": ", ".join([*_CLAIMED, *(f"c.{name}" for name in _DECIDES)]),
+    "woken": ", ".join([*claim_values("j"), *(f"j.{name}" for name in _DECIDES)]),
+    "plain_claim_nulls": ", ".join("null" for _ in _PLAIN_CLAIMED),
+    "plain_claimed": ", ".join(_PLAIN_CLAIMED),
     "reaped": ", ".join(claim_values("e", lost="e.worker")),
     "started": ", ".join(claim_values("j", token="j.token")),  # noqa: S106
 }
@@ -156,19 +75,21 @@ CLAIM_TEXTS = {
 
 class ClaimHeader(msgspec.Struct, frozen=True):
     """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
-    which a job is due or the clock opens a key; the value of the sequence `_behind`; how many holds
-    have ended and must be removed; whether rates have tokens again for jobs that must be woken; the
-    queues with limits or fair groups; whether jobs of several priorities are due that age; and
-    whether due jobs were left out because others had locked them."""
+    which a job is due or the clock opens a key; the value of the sequence `_behind`; whether the
+    queues have holds or ever had limits; whether jobs of several priorities are due that age; and
+    whether due jobs were left out because others had locked them. Only `claim_limited.sql` says how
+    many holds have ended and must be removed; the first keys whose waiting jobs the clock may wake;
+    and which queues have limits or fair groups."""
 
     now: int
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
     behind: int
-    ended_holds: int
-    has_due_keys: bool | None = False
-    careful: list[str] | None = None
+    is_limited: bool
     mixed: bool = False
     is_short: bool = False
+    ended_holds: int = 0
+    due_keys: list[tuple[str, str]] | None = None
+    careful: list[str] | None = None
 
 
 class QueueHeader(msgspec.Struct, frozen=True):
@@ -201,9 +122,14 @@ class ShownJob(NamedTuple):
     gates: str | None = None
 
 
-_SHOWN = [f"j.{column(name)}" for name in ShownJob._fields if name not in ("group", "gates")]
+_SHOWN = {
+    "weight": f"coalesce(j.weight, {NORMAL_WEIGHT_THOUSANDTHS}) as weight",
+    "gates": "j.gates::text as gates",
+}
 SHOWN_TEXTS = {
-    "shown_columns": ", ".join([*_SHOWN, f"nullif(j.gates, '{_NO_GATES}')::text as gates"]),
+    "shown_columns": ", ".join(
+        _SHOWN.get(name, f"j.{column(name)}") for name in ShownJob._fields if name != "group"
+    ),
     "shown_nulls": ", ".join("null" for _ in ShownJob._fields),
 }
 
@@ -211,24 +137,43 @@ claim_header = msgspec.json.Decoder(ClaimHeader).decode
 queue_header = msgspec.json.Decoder(QueueHeader).decode
 
 
-def claims(rows: Iterable[Row], first: int = 0) -> tuple[list[Claim], list[UnreadableRow]]:
-    """The claims in these rows: their columns from `first` on are the fields of `Claim`. Also the
+class ShownClaim(NamedTuple):
+    """A job as `claim_limited.sql` and `key_show.sql` show it: the claim that it would be, its age,
+    how many may hold its resource key, and its busy policy."""
+
+    claim: Claim
+    seq: int
+    limit: int
+    when_busy: str
+
+
+def shown_claims(rows: Iterable[Row], first: int) -> tuple[list[ShownClaim], list[UnreadableRow]]:
+    """The jobs in these rows, whose columns from `first` on are those of a `ShownClaim`. Also the
     rows whose gates cannot be read."""
     unreadable: list[UnreadableRow] = []
-    gates = first + _PLAIN_FIELDS
-    fair, end = gates + 1, gates + len(_RARELY_SET)
+    end = -len(_DECIDES)
     found = [
-        Claim(*row[first:gates])
-        if row[gates] is None and row[fair] is None and len(row) == end
-        else _rare_claim(row[first:], unreadable)
+        ShownClaim(claim, *row[end:])
         for row in rows
+        if (claim := _claim(row[first:end], unreadable)) is not None
     ]
-    if unreadable:
-        found = [claim for claim in found if claim is not None]
-    return found, unreadable  # type: ignore[return-value]
+    return found, unreadable
 
 
-def _rare_claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:
+def plain_claims(rows: Iterable[Row]) -> list[Claim]:
+    """The claims in these rows of `claim.sql`."""
+    return [Claim(*row[1:]) for row in rows]
+
+
+def claims(rows: Iterable[Row]) -> tuple[list[Claim], list[UnreadableRow]]:
+    """The claims in these rows, whose columns are the fields of `Claim`. Also the rows whose gates
+    cannot be read."""
+    unreadable: list[UnreadableRow] = []
+    found = [claim for row in rows if (claim := _claim(row, unreadable)) is not None]
+    return found, unreadable
+
+
+def _claim(values: Row, unreadable: list[UnreadableRow]) -> Claim | None:
     try:
         gates = read_gates(values[_PLAIN_FIELDS])
     except BAD as error:

@@ -174,21 +174,24 @@ async def drive(connection: PsycopgConnection, state: StoreState, verb: RoundTri
             if inside:
                 await connection.execute("commit")
             return stop.value  # type: ignore[no-any-return]
-        answers = await _send(connection, state, trip, begin=not inside, end=trip.last)
+        answers = await _send(connection, state, trip, inside=inside)
         inside = not trip.last
 
 
 async def _send(
-    connection: PsycopgConnection, state: StoreState, trip: RoundTrip, *, begin: bool, end: bool
+    connection: PsycopgConnection, state: StoreState, trip: RoundTrip, *, inside: bool
 ) -> list[Rows]:
     queries = trip.queries if trip.synced else [UNSYNCED, *trip.queries]
     texts = [state.bound(one) for one in queries]
+    commit, begin, end = inside and trip.first, trip.first or not inside, trip.last
     # what a pipeline sends in one go is a transaction by itself
     alone = begin and end and not trip.snapshot
-    if alone and len(texts) <= 1:
+    if alone and not commit and len(texts) <= 1:
         cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
     else:
         async with connection.pipeline():
+            if commit:
+                await connection.execute("commit")
             if begin and not alone:
                 await connection.execute(BEGIN_SNAPSHOT if trip.snapshot else "begin")
             cursors = [

@@ -39,20 +39,23 @@ def query(name: str, /, **values: Any) -> Query:
 class RoundTrip:
     """Statements that need not wait for each other's answers.
 
-    `last` ends the transaction with them; what follows is a transaction of its own. Without
+    `last` ends the transaction with them; what follows is a transaction of its own. `first` begins
+    one: what came before is committed in the same message. Without
     `synced` the commit does not wait for the disk, so a crash of the server may undo it; the caller
     says why that does no harm. `snapshot` is for reads: all statements see the same moment."""
 
-    __slots__ = ("last", "queries", "snapshot", "synced")
+    __slots__ = ("first", "last", "queries", "snapshot", "synced")
 
     def __init__(
         self,
         *queries: Query | None,
+        first: bool = False,
         last: bool = False,
         synced: bool = True,
         snapshot: bool = False,
     ) -> None:
         self.queries = [one for one in queries if one is not None]
+        self.first = first
         self.last = last
         self.synced = synced
         self.snapshot = snapshot

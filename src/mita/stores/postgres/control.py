@@ -44,8 +44,8 @@ def hold(
         at=until.at,
     )
     ended = resources.unhold(keys)  # if `until` has passed
-    mosts = [None] * len(keys)
-    yield from resources.wake(context, keys, mosts, resources.lock(context, keys), hold, ended)
+    lock = resources.lock(context, keys)
+    yield from resources.wake(context, dict.fromkeys(keys), lock, hold, ended)
     yield RoundTrip(last=True)
     context.topics.update(queues)  # workers that sleep must wake at another time
 
@@ -63,8 +63,8 @@ def limit(
     else:
         keys = [(queue, key) for queue in names]
         limited = query("limit_key", key=key, **stored)
-        mosts = [None] * len(keys)
-        yield from resources.wake(context, keys, mosts, resources.lock(context, keys), limited)
+        lock = resources.lock(context, keys)
+        yield from resources.wake(context, dict.fromkeys(keys), lock, limited)
         yield RoundTrip(last=True)
     context.topics.update(names)
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from mita.model.time import SECOND
 from mita.model.view import Finding, Health
-from mita.rules.display import times
 from mita.stores.shared.aside import finding
+from mita.stores.shared.limits import limits_finding
 
 from . import codec, maintenance
 from .codec import Row
@@ -39,7 +39,7 @@ def doctor(context: PostgresContext) -> RoundTrips[list[Finding]]:
         *_leases(leases[0]),
         *_schema(migrations),
         *_pooler(context.pooled),
-        *_limits(limits),
+        _limits(limits),
         finding([id for id, _ in unreadable], list(_unreadable_limits(limits))),
     ]
 
@@ -130,11 +130,14 @@ def _schema(rows: list[Row]) -> Iterator[Finding]:
         yield Finding("schema", f"up to date ({max(done, default='nothing')})")
 
 
-def _limits(rows: list[Row]) -> Iterator[Finding]:
-    queues = sum(key is None for _, key, _ in rows)
-    if rows:
-        found = f"{times(queues, 'queue')} and {times(len(rows) - queues, 'key')} have a limit"
-        yield Finding("limits", found)
+def _limits(rows: list[Row]) -> Finding:
+    limits = {
+        (queue, key): limit
+        for queue, key, found in rows
+        if (limit := codec.stored_limit(found)) is not None
+    }
+    queues = {queue: limit for (queue, key), limit in limits.items() if key is None}
+    return limits_finding(queues, {at: limit for at, limit in limits.items() if at[1] is not None})
 
 
 def _unreadable_limits(rows: list[Row]) -> Iterator[str]:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from mita.model.job import NewJob, Receipt
 
-from . import codec, unique
+from . import unique
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
-from .server.arrays import texts
+from .server.arrays import flags, texts
+from .throughput import new_columns
 
 
 def enqueue(
@@ -48,7 +49,7 @@ def _with_twins(
     context.topics |= batch.queues
     name = "enqueue_in_queues" if context.in_user_transaction else "enqueue_queues"
     ids = texts([receipt.id for receipt in batch.receipts])
-    answers = yield RoundTrip(*fair_queues(jobs), query(name, ids=ids), last=last)
+    answers = yield RoundTrip(*limited_queues(jobs), query(name, ids=ids), last=last)
     if context.in_user_transaction:
         [(context.transaction_id,)] = answers[-1]
     context.new_queues |= context.topics
@@ -57,17 +58,22 @@ def _with_twins(
 
 def _insert(jobs: list[NewJob]) -> list[Query]:
     """The statement that stores these jobs, and then what else they need."""
-    if codec.are_plain(jobs):
-        return [Query("enqueue_plain", codec.plain_columns(jobs))]
-    if codec.have_limits(jobs):
-        return [Query("enqueue_limited", codec.columns(jobs)), *fair_queues(jobs)]
-    return [Query("enqueue", codec.keyed_columns(jobs))]
+    if new_columns.are_plain(jobs):
+        return [Query("enqueue_plain", new_columns.plain_columns(jobs))]
+    if new_columns.have_limits(jobs):
+        return [Query("enqueue_limited", new_columns.columns(jobs)), *limited_queues(jobs)]
+    return [Query("enqueue", new_columns.keyed_columns(jobs))]
 
 
-def fair_queues(jobs: Sequence[NewJob]) -> list[Query]:
-    """Remember which queues have jobs of fair groups."""
-    names = {job.queue for job in jobs if job.fair is not None}
-    return [query("enqueue_fair_queues", names=texts(sorted(names)))] if names else []
+def limited_queues(jobs: Sequence[NewJob]) -> list[Query]:
+    """Remember which queues have jobs with several keys, rates or groups."""
+    found = sorted(
+        {(job.queue, job.fair is not None) for job in jobs if job.gates or job.fair is not None}
+    )
+    if not found:
+        return []
+    queues, fairs = zip(*found, strict=True)
+    return [query("enqueue_limited_queues", queues=texts(queues), fairs=flags(fairs))]
 
 
 def _receipts(

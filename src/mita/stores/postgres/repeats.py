@@ -12,6 +12,7 @@ from . import codec
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .enqueue import enqueue
 from .server.arrays import numbers, storable, texts
+from .throughput import new_columns
 
 
 def put_repeat(context: PostgresContext, repeat: Repeat) -> RoundTrips[Repeat]:
@@ -155,7 +156,7 @@ def _fire_query(firings: list[Firing], *, with_jobs: bool) -> Query:
         states=texts([firing.state.value for firing in firings]),
         reasons=texts([firing.reason for firing in firings]),
         makers=texts([key for key, _ in made]),
-        **codec.columns([job for _, job in made]),
+        **new_columns.columns([job for _, job in made]),
     )
 
 

@@ -5,19 +5,14 @@ key with a later statement, so it sees all that others have done. Jobs without a
 Settlements wait for the locks of their keys, in one order. Claims never wait: they leave out a job
 if another session has locked one of its keys. So no two of them can deadlock."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
-from mita.model.job import Claim, WhenBusy
-from mita.model.outcome import Busy
-from mita.model.time import Wait
-from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, BusyPolicy
+from mita.model.job import Claim
 from mita.rules.gates import keys_of
-from mita.rules.readable import BAD, SET_ASIDE_KEEP, salvaged
+from mita.rules.readable import BAD, SET_ASIDE_KEEP
 
 from .codec import Row, Rows, UnreadableRow, read_gates
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
-from .limits.further_keys import further_keys, hold_further
 from .limits.key_states import GatedJob, KeyStates, key_columns, read_states
 from .server.arrays import numbers, texts
 from .server.locks import lock_number
@@ -25,7 +20,6 @@ from .throughput.watermarks import ResourceKey
 
 # Keys locked in one transaction at most: a server has a few thousand locks for all sessions.
 LOCKED_KEYS = 200
-ADMITTED_KEYS = 1000  # the same for a claim
 
 
 def lock(context: PostgresContext, keys: Iterable[ResourceKey]) -> Query | None:
@@ -55,31 +49,31 @@ def claim_keys(claim: Claim) -> list[ResourceKey]:
 
 def wake(
     context: PostgresContext,
-    keys: Sequence[ResourceKey],
-    mosts: Sequence[int | None],
+    mosts: Mapping[ResourceKey, int | None],
     *before: Query | None,
+    last: bool = False,
 ) -> RoundTrips[None]:
-    """Return waiting jobs of these keys, which are locked, to the queue: as many as may run,
-    `mosts` at most. `before` are statements that come first."""
+    """Return waiting jobs of these keys, which are locked, to the queue: as many as may run, and as
+    many as the mapping says at most (None: all). `before` are statements that come first. `last`
+    ends the transaction; keys that are only named are then locked again."""
+    keys = list(mosts)
     watermarks = numbers(context.watermarks.of_keys(keys))
+    most = numbers(mosts.values())
     *_, rows = yield RoundTrip(
         *before,
-        query("key_wake", **key_columns(keys), mosts=numbers(mosts), watermarks=watermarks),
+        query("key_wake", **key_columns(keys), mosts=most, watermarks=watermarks),
+        last=last,
     )
     context.topics.update(queue for queue, key, _ in rows if key is None)
     if special := [(queue, key) for queue, key, _ in rows if key is not None]:
-        most = dict(zip(keys, mosts, strict=True))
-        yield from _wake_by_rule(context, special, [most[key] for key in special])
+        again = lock(context, special) if last else None
+        *_, firsts, states = yield RoundTrip(again, *first_waiters(context, special))
+        left = [mosts[key] for key in special]
+        yield RoundTrip(*_return_jobs(context, special, left, firsts, states), last=last)
 
 
-def _wake_by_rule(
-    context: PostgresContext, keys: Sequence[ResourceKey], mosts: Sequence[int | None]
-) -> RoundTrips[None]:
-    firsts, rows = yield RoundTrip(*_first_waiters(context, keys))
-    yield RoundTrip(*_return_jobs(context, keys, mosts, firsts, rows))
-
-
-def _first_waiters(context: PostgresContext, keys: Sequence[ResourceKey]) -> list[Query]:
+def first_waiters(context: PostgresContext, keys: Sequence[ResourceKey]) -> list[Query]:
+    """The first job that waits at each of these keys, and what `KeyStates` needs."""
     first = query("key_first", **key_columns(keys))
     return [first, read_states(context, keys, [True] * len(keys))]
 
@@ -95,14 +89,15 @@ def _return_jobs(
     that finds it sets it aside."""
     states = KeyStates(keys, rows)
     woken = [
-        states.wake(key, _waiter(first), first[0], most)
+        states.wake(key, waiter(first), first[0], most)
         for key, first, most in zip(keys, firsts, mosts, strict=True)
     ]
     context.topics.update(queue for (queue, _), n in zip(keys, woken, strict=True) if n)
     return [query("key_return", **key_columns(keys), numbers=numbers(woken)), states.store()]
 
 
-def _waiter(first: Row) -> GatedJob:
+def waiter(first: Row) -> GatedJob:
+    """The first job that waits at a key, in a row of `key_first`."""
     _, resource, limit, gates = first
     try:
         return GatedJob(resource, max(1, limit or 1), read_gates(gates))
@@ -118,7 +113,7 @@ def wake_all(context: PostgresContext, keys: Sequence[Row]) -> RoundTrips[None]:
         [locked] = yield RoundTrip(try_lock(context, some))
         ours = [key for key, (got,) in zip(some, locked, strict=True) if got]
         if ours:
-            yield from wake(context, ours, [None] * len(ours), unhold(ours))
+            yield from wake(context, dict.fromkeys(ours), unhold(ours))
         yield RoundTrip(last=True)
 
 
@@ -127,7 +122,7 @@ def wake_due(context: PostgresContext, keys: Sequence[ResourceKey]) -> RoundTrip
     for start in range(0, len(keys), LOCKED_KEYS):
         some = [(queue, key) for queue, key in keys[start : start + LOCKED_KEYS]]
         locked, firsts, rows = yield RoundTrip(
-            try_lock(context, some), *_first_waiters(context, some)
+            try_lock(context, some), *first_waiters(context, some)
         )
         found = [
             (key, first, row)
@@ -149,101 +144,7 @@ def wake_due(context: PostgresContext, keys: Sequence[ResourceKey]) -> RoundTrip
         )
 
 
-# ---------------------------------------------------------------------------------------- admitting
-
-
-class TurnedAway(NamedTuple):
-    """A job that could not pass a gate, and what it does."""
-
-    id: str
-    task: str
-    queue: str
-    key: str
-    policy: BusyPolicy
-
-
-def admit(
-    context: PostgresContext, shown: list[Claim], lease: Wait, worker: str
-) -> RoundTrips[tuple[list[Claim], list[Busy]]]:
-    """Claim those of these jobs whose gates are all open; the others wait or end, as their
-    `when_busy` says. Returns both. A job is in neither list and stays as it is if another session
-    has locked one of its keys."""
-    shown, keys = _few_keys(shown)
-    locked, candidates, rows = yield RoundTrip(
-        try_lock(context, keys),
-        query("claim_candidates", ids=texts([claim.id for claim in shown])),
-        read_states(context, keys, counts := counted(keys, shown)),
-    )
-    ours = {key for key, (got,) in zip(keys, locked, strict=True) if got}
-    found = {key: row for key, row in zip(keys, rows, strict=True) if key in ours}
-    known = {key for key, was_counted in zip(keys, counts, strict=True) if was_counted}
-    firsts = {key: (row[2], row[3]) for key, row in found.items() if key in known}
-    context.watermarks.move_keys(firsts)
-    policies, unreadable = _policies(candidates)
-    states = KeyStates(list(found), list(found.values()))
-    free: list[Claim] = []
-    busy: list[TurnedAway] = []
-    for claim in shown:
-        if claim.id not in policies or not ours.issuperset(claim_keys(claim)):
-            continue
-        limit, when_busy = policies[claim.id]
-        one_key = None if claim.gates else claim.resource
-        if one_key is not None and states.admits(claim.queue, one_key, limit):
-            free.append(claim)
-            continue
-        gates = states.gates_of(claim.queue, GatedJob(claim.resource, limit, claim.gates))
-        gate = states.closed_gate(claim.queue, gates)
-        if gate is None:
-            states.pass_gates(claim.queue, gates)
-            free.append(claim)
-        else:
-            policy = states.block(claim.queue, gate, when_busy)
-            busy.append(TurnedAway(claim.id, claim.task, claim.queue, gate.key, policy))
-    queries = [_take(free, lease, worker), hold_further(further_keys(free)), *turn_away(busy)]
-    answers = yield RoundTrip(*queries, states.store(), aside(unreadable), last=True)
-    taken = {id for (id,) in answers[0]} if free else set()
-    return [claim for claim in free if claim.id in taken], as_busy(busy)
-
-
-def as_busy(away: list[TurnedAway]) -> list[Busy]:
-    """What a claim says of jobs that were turned away."""
-    return [
-        Busy(one.id, one.task, one.queue, one.policy.ends, one.policy is RATE_POLICY)
-        for one in away
-    ]
-
-
-def counted(keys: Sequence[ResourceKey], shown: Iterable[Claim]) -> list[bool]:
-    """For each key whether one of these jobs has a limit for it."""
-    limited = {
-        (claim.queue, gate.key) for claim in shown for gate in claim.gates if gate.limit is not None
-    }
-    limited.update((claim.queue, claim.resource) for claim in shown if claim.resource is not None)
-    return [key in limited for key in keys]
-
-
-def _few_keys(shown: list[Claim]) -> tuple[list[Claim], list[ResourceKey]]:
-    """The first of these jobs, and their keys."""
-    keys: dict[ResourceKey, None] = {}
-    for at, claim in enumerate(shown):
-        if len(keys) > ADMITTED_KEYS:
-            return shown[:at], list(keys)
-        keys.update(dict.fromkeys(claim_keys(claim)))
-    return shown, list(keys)
-
-
-def _policies(candidates: Rows) -> tuple[dict[str, tuple[int, WhenBusy]], list[UnreadableRow]]:
-    """The limit and the busy policy of each job; and the jobs whose record cannot be read, with the
-    reason."""
-    policies: dict[str, tuple[int, WhenBusy]] = {}
-    unreadable: list[UnreadableRow] = []
-    for id, most, when_busy in candidates:
-        found = salvaged({"limit": most, "when_busy": when_busy})
-        if found.limit == most and found.when_busy == when_busy:
-            policies[id] = most, found.when_busy
-        else:
-            unreadable.append((id, found.error or ""))
-    return policies, unreadable
+# ---------------------------------------------------------------------- records that cannot be read
 
 
 def aside(found: Sequence[UnreadableRow]) -> Query | None:
@@ -252,46 +153,3 @@ def aside(found: Sequence[UnreadableRow]) -> Query | None:
         return None
     ids, reasons = texts([id for id, _ in found]), texts([reason for _, reason in found])
     return query("aside", ids=ids, reasons=reasons, keep=SET_ASIDE_KEEP)
-
-
-def _take(claims: list[Claim], lease: Wait, worker: str) -> Query | None:
-    if not claims:
-        return None
-    ids, tokens = texts([claim.id for claim in claims]), numbers(claim.token for claim in claims)
-    return query("claim_take", ids=ids, tokens=tokens, lease=lease, worker=worker)
-
-
-def turn_away(busy: list[TurnedAway]) -> list[Query]:
-    """In the given order, because a job that replaces others must find the earlier ones blocked."""
-    queries: list[Query] = []
-    together: list[TurnedAway] = []
-    for one in busy:
-        policy = one.policy
-        if policy.replaces:
-            queries += _block(together)
-            together = []
-            replaced = {"queue": one.queue, "key": one.key, "id": one.id}
-            queries.append(query("claim_replace", **replaced, keep=BUSY_RETENTION))
-        if policy.ends:
-            values = {"state": policy.state.value, "kind": policy.line.value}
-            values["note"] = policy.note(one.key)
-            ids = texts([one.id])
-            queries.append(query("claim_skip", ids=ids, keep=BUSY_RETENTION, **values))
-        else:
-            together.append(one)
-    return queries + _block(together)
-
-
-def _block(busy: list[TurnedAway]) -> list[Query]:
-    if not busy:
-        return []
-    return [
-        query(
-            "claim_block",
-            ids=texts([one.id for one in busy]),
-            states=texts([one.policy.state for one in busy]),
-            kinds=texts([one.policy.line for one in busy]),
-            notes=texts([one.policy.note(one.key) for one in busy]),
-            keys=texts([one.key for one in busy]),
-        )
-    ]

@@ -2,19 +2,17 @@
 
 from collections.abc import Sequence
 
-from mita.model.gate import MOST_HOLDERS
 from mita.model.job import Asked, Claim
 from mita.model.outcome import Settlement
 from mita.rules.asked import kind_after
 from mita.rules.durable import signal_name
-from mita.rules.gates import keys_of
 from mita.rules.states import WAITING
 
 from . import resources
 from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .limits.further_keys import free_further, further_keys
-from .limits.key_states import GatedJob, KeyStates, read_states
+from .limits.settled_keys import give_back, keys_of_claim, may_name
 from .server.arrays import blobs, flags, numbers, texts
 from .throughput.watermarks import ResourceKey
 
@@ -114,19 +112,14 @@ class SettleRound:
         return mosts
 
     def unstarted(self) -> list[Claim]:
-        """The claims with keys that did not start after all."""
+        """The claims with keys that did not start after all, of the settlements that took."""
         return [
             settlement.claim
             for settlement in self.full
-            if settlement.verdict.unstarted and keys_of_claim(settlement.claim)
+            if settlement.verdict.unstarted
+            and settlement.claim.id in self.took
+            and keys_of_claim(settlement.claim)
         ]
-
-
-def keys_of_claim(claim: Claim) -> Sequence[ResourceKey]:
-    """The keys of a claimed job, with its queue."""
-    if claim.resource is None and not claim.gates:
-        return ()
-    return [(claim.queue, key) for key in keys_of(claim.resource, claim.gates)]
 
 
 class SettleBatch:
@@ -166,6 +159,13 @@ class SettleBatch:
 
 def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> RoundTrips[list[bool]]:
     """Apply the verdicts of runs. Returns for each whether it took; a stale token does not."""
+    return (yield from settle_part(context, settlements, last=True))
+
+
+def settle_part(
+    context: PostgresContext, settlements: Sequence[Settlement], *, last: bool
+) -> RoundTrips[list[bool]]:
+    """The same; without `last` the transaction may go on."""
     if not settlements:
         return []
     batch = SettleBatch(settlements)
@@ -174,40 +174,29 @@ def settle(context: PostgresContext, settlements: Sequence[Settlement]) -> Round
         part.read(context, (yield RoundTrip(*part.queries(), last=True)))
         yield from part.second_look(context, last=True)
     else:
-        yield from _with_keys(context, batch)
-        yield RoundTrip(last=True)
+        yield from _with_keys(context, batch, last=last)
     return (yield from after_a_lost_answer(batch)) if context.maybe_done else batch.answer()
 
 
-def _with_keys(context: PostgresContext, batch: SettleBatch) -> RoundTrips[None]:
+def _with_keys(context: PostgresContext, batch: SettleBatch, *, last: bool) -> RoundTrips[None]:
     lock = resources.lock(context, batch.keys)
     for part in batch.rounds:
+        ends = last and part is batch.rounds[-1]
         queries = part.queries()
         answers = yield RoundTrip(lock, *queries, *part.after())
         answers = answers[1:] if lock else answers
         part.read(context, answers[: len(queries)])
         lock = None
         yield from part.second_look(context, last=False)
-        given_back = yield from _give_back(context, part)
-        if freed := part.freed():
-            held = [key for key, most in freed.items() if most is None]
-            unhold = resources.unhold(held) if held else None
-            mosts = list(freed.values())
-            yield from resources.wake(context, list(freed), mosts, given_back, unhold)
-
-
-def _give_back(context: PostgresContext, part: SettleRound) -> RoundTrips[Query | None]:
-    """Give back the tokens of runs that did not start."""
-    claims = [claim for claim in part.unstarted() if claim.id in part.took]
-    if not claims:
-        return None
-    keys = list(dict.fromkeys(key for claim in claims for key in keys_of_claim(claim)))
-    [rows] = yield RoundTrip(read_states(context, keys, [False] * len(keys)))
-    states = KeyStates(keys, rows)
-    for claim in claims:
-        job = GatedJob(claim.resource, MOST_HOLDERS, claim.gates)
-        states.give_back(claim.queue, job, claim.at)
-    return states.store()
+        given_back = yield from give_back(context, part.unstarted())
+        freed = part.freed()
+        held = [key for key, most in freed.items() if most is None]
+        unhold = resources.unhold(held) if held else None
+        early = ends and not may_name(context, part.full, freed)
+        if freed:
+            yield from resources.wake(context, freed, given_back, unhold, last=early)
+        if ends and not (freed and early):
+            yield RoundTrip(last=True)
 
 
 def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:

@@ -8,10 +8,10 @@ from mita.model.job import NewJob, Receipt, State
 from mita.model.time import Moment
 from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 
-from . import codec
 from .codec import Row, Rows
 from .context import Query, RoundTrip, RoundTrips, query
 from .server.arrays import blobs, numbers, texts
+from .throughput import new_columns
 
 
 def take(jobs: list[NewJob]) -> Query:
@@ -143,7 +143,9 @@ class TwinBatch:
         for act in self._acts:
             new = [one for one in act if isinstance(one, NewJob)]
             moves = [one for one in act if isinstance(one, Move)]
-            queries.append(Query("enqueue_decided", codec.columns(new)) if new else _move(moves))
+            queries.append(
+                Query("enqueue_decided", new_columns.columns(new)) if new else _move(moves)
+            )
         return queries
 
 
@@ -153,6 +155,10 @@ def _twin(row: Row) -> Twin | None:
     if not id or (until is not None and until <= now):
         return None
     return Twin(id, None if state is None else State(state), created or 0)
+
+
+def _store(jobs: list[NewJob]) -> Query:
+    return Query("enqueue_decided", new_columns.columns(jobs))
 
 
 def _move(moves: list[Move]) -> Query:

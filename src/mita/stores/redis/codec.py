@@ -73,8 +73,10 @@ def are_plain(jobs: Sequence[NewJob]) -> bool:
 def job_kind(job: NewJob, queue: int) -> bytes:
     """What the script must know to insert a job into the queue of this number; empty for a plain
     job of the first queue (`lua/include/insert_jobs.lua`)."""
-    has = job.resource is not None, job.unique is not None, bool(job.gates), bool(job.fair)
-    flag, when = HANDLE_FLAGS[has], job.when
+    is_fair, when = bool(job.fair), job.when
+    is_weighted = is_fair and job.weight != NORMAL_WEIGHT_THOUSANDTHS
+    has = job.resource is not None, job.unique is not None, bool(job.gates), is_fair, is_weighted
+    flag = HANDLE_FLAGS[has]
     if flag == PLAIN_FLAG and when is NOW and job.priority == DEFAULT_PRIORITY and queue == 1:
         return b""
     kind = (queue, job.priority, when.wait, when.at, flag, job.unique)

@@ -12,7 +12,9 @@ OVERHEAD_BYTES = 16  # of a job in a call, beside its arguments and headers, at 
 def check(jobs: Sequence[NewJob], room: int | None, remedy: str = "") -> None:
     """Raises `UsageError` if a job is too large for the store: it could be enqueued, but not
     claimed and settled."""
-    if room is not None:
+    if room is None or not jobs:
+        return
+    if max([len(job.payload) + len(job.headers) for job in jobs]) > room:
         for job in jobs:
             check_room(job.task, len(job.payload) + len(job.headers), room, remedy)
 

@@ -28,6 +28,8 @@ _COLUMNS = {
 }
 _FIELDS = Job.__struct_fields__
 _JSON = [name for name, field in JOB.items() if field.is_json]
+# Columns that a table may leave empty: then the field has its default.
+_LEFT_EMPTY = {name: JOB[name].default for name in ("gates", "weight")}
 
 
 # what a retry writes
@@ -108,6 +110,9 @@ def as_job(row: Sequence[Any]) -> Job:
 def _found(names: Sequence[str], row: Sequence[Any]) -> dict[str, Any]:
     """The fields of a row. A text that is no JSON stays as it is, and is then found unreadable."""
     found = dict(zip(names, row, strict=True))
+    for name, default in _LEFT_EMPTY.items():
+        if found[name] is None:
+            found[name] = default
     for name in _JSON:
         if isinstance(found[name], str):
             with suppress(*BAD):

@@ -1,7 +1,7 @@
 """Claiming jobs."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -13,13 +13,15 @@ from mita.model.time import Moment, Wait
 from . import resources
 from .codec import read_candidates, to_claim
 from .context import HasThreads, SqliteContext, Wanted, as_json
-from .limits import queue_states, turns
-from .limits.queue_states import QueueState, QueueStates
+from .limits import lone_group, queue_states, turns
+from .limits.lone_group import LoneGroup
+from .limits.queue_states import QueueState, Stops
 from .settle import settle, settle_batch
 
 # Jobs of one queue that a claim examines at most: thousands of jobs of a busy key are blocked in
 # several claims.
 CLAIM_SCAN_JOBS = 1000
+_NO_STATES: Mapping[str, QueueState] = {}
 
 
 async def claim(
@@ -54,10 +56,10 @@ def _settle_and_claim(
 ) -> ClaimResult:
     """Settle first, so that a key that becomes free can be claimed at once."""
     took = settle_batch(context, settlements)
-    states = queue_states.load(context)
-    if states:
-        queue_states.notify_limited(context, states, settlements, took)
-    return replace(_claim_from(context, states, queues, wanted), took=took)
+    stops = queue_states.load(context)
+    if stops is not None:
+        queue_states.notify_limited(context, stops, settlements, took)
+    return replace(_claim_from(context, stops, queues, wanted), took=took)
 
 
 def _claim(context: SqliteContext, queues: Sequence[str], wanted: Wanted) -> ClaimResult:
@@ -65,20 +67,22 @@ def _claim(context: SqliteContext, queues: Sequence[str], wanted: Wanted) -> Cla
 
 
 def _claim_from(
-    context: SqliteContext, states: QueueStates | None, queues: Sequence[str], wanted: Wanted
+    context: SqliteContext, stops: Stops | None, queues: Sequence[str], wanted: Wanted
 ) -> ClaimResult:
-    """Hand out due jobs. `states`: what stops a queue or a key from starting jobs, if anything."""
+    """Hand out due jobs. `stops`: what stops jobs from starting, if anything."""
     open_queues, more = list(queues), False
-    if states is not None:
+    states = _NO_STATES if stops is None else stops.queues
+    if stops is not None:
         open_queues = [queue for queue in queues if queue not in states or not states[queue].paused]
-        resources.end_holds(context, open_queues)
-        more = resources.wake_by_clock(context, open_queues)
+        if stops.any_hold:
+            resources.end_holds(context, open_queues)
+        more = stops.any_rate and resources.wake_by_clock(context, open_queues)
     claims: list[Claim] = []
     busy: list[Busy] = []
     limit = wanted.limit
     for queue in open_queues:
         left = wanted._replace(limit=limit - len(claims)) if claims else wanted
-        if states is None or queue not in states:
+        if queue not in states:
             found, cut_short = _claim_queue(context, queue, left, busy)
         else:
             found, cut_short = _claim_stopped(context, queue, states[queue], left, busy)
@@ -86,8 +90,10 @@ def _claim_from(
         more = more or cut_short
     if more or (limit and len(claims) >= limit):
         return ClaimResult([], claims, 0, busy)
-    moments = [_next_due(context, queue, states, any_due=limit == 0) for queue in open_queues]
-    if states is not None or busy:
+    moments = [
+        _next_due(context, queue, states.get(queue), any_due=limit == 0) for queue in open_queues
+    ]
+    if busy or (stops is not None and (stops.any_hold or stops.any_rate)):
         now = context.now
         moments += [context.value("claim_next_wake", queue=queue, now=now) for queue in open_queues]
     waits = [max(0, moment - context.now) for moment in moments if moment is not None]
@@ -95,16 +101,23 @@ def _claim_from(
 
 
 def _claim_queue(
-    context: SqliteContext, queue: str, wanted: Wanted, busy: list[Busy]
+    context: SqliteContext,
+    queue: str,
+    wanted: Wanted,
+    busy: list[Busy],
+    group: LoneGroup | None = None,
 ) -> tuple[list[Claim], bool]:
     """The claims, and whether the search was cut short. Jobs that could not pass a gate are added
-    to `busy`."""
+    to `busy`. `group`: the only group of the queue, if it has groups."""
     now, claims, examined, most = context.now, list[Claim](), 0, CLAIM_SCAN_JOBS
     limit, lease, worker, ageing = wanted
     while len(claims) < limit and examined < CLAIM_SCAN_JOBS:
         want = min(limit - len(claims), most)
         try:
-            text = _candidates(context, queue, want, ageing)
+            if group is None:
+                text = _candidates(context, queue, want, ageing)
+            else:
+                text = group.candidates(context, want)
         except sqlite3.DataError:  # so many do not fit into one text
             if want <= 1:
                 raise
@@ -113,7 +126,7 @@ def _claim_queue(
         rows = read_candidates(text)
         examined += len(rows)
         is_last = len(rows) < want
-        if any(row[-1] for row in rows):  # a row with rare fields may have a key
+        if any(row[-1].__class__ is tuple for row in rows):  # rare fields: it may have a key
             rows = resources.admit(context, queue, rows, busy)
         if rows:
             seqs = as_json([row[0] for row in rows])
@@ -144,18 +157,30 @@ def _claim_stopped(
     left = wanted._replace(limit=min(wanted.limit, places))
     if left.limit <= 0:
         return [], False
-    claim_some = turns.claim_groups if state.has_groups else _claim_queue
+    claim_some = _claim_groups if state.has_groups else _claim_queue
     claims, cut_short = claim_some(context, queue, left, busy)
     queue_states.started(context, queue, state, len(claims))
     return claims, cut_short
 
 
+def _claim_groups(
+    context: SqliteContext, queue: str, wanted: Wanted, busy: list[Busy]
+) -> tuple[list[Claim], bool]:
+    """Claim from a queue that has groups."""
+    group = lone_group.find(context, queue)
+    if group is not None:
+        claims, cut_short = _claim_queue(context, queue, wanted, busy, group)
+        group.started(context, len(claims))
+        if claims or not group.is_mixed:
+            return claims, cut_short or group.is_mixed
+    return turns.claim_groups(context, queue, wanted, busy)
+
+
 def _next_due(
-    context: SqliteContext, queue: str, states: QueueStates | None, *, any_due: bool
+    context: SqliteContext, queue: str, state: QueueState | None, *, any_due: bool
 ) -> Moment | None:
     """When the next job of a queue may start. `any_due`: check whether one is due already."""
     now = context.now
-    state = None if states is None else states.get(queue)
     if state is not None:
         due: Moment | None = context.value("claim_first_due", queue=queue)
         return queue_states.next_start(state, due, now)

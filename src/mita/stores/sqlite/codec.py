@@ -94,12 +94,14 @@ def limit_values(job: NewJob) -> tuple[Any, ...]:
 
 # ------------------------------------------------------------ claim: the JSON of a `Claim`
 
-# Most jobs have the default in these fields. They come as one list at the end of a row, or as null.
+# Most jobs have the default in these fields. They come as one list at the end of a row. If all of
+# them are the default, the group comes instead of the list, or null.
 _RARE = [
     name
     for name in CLAIM
     if JOB[name].default is not NODEFAULT and name not in ("token", "options")
 ]
+_DECISIVE = [name for name in _RARE if name != "fair"]
 _COMMON = [name for name in CLAIM if name not in _RARE]
 # Where a row has the id and the task, and the rare list what decides whether a job may run.
 ID, TASK = 1 + _COMMON.index("id"), 1 + _COMMON.index("task")
@@ -137,10 +139,10 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(map(_selected, names))
 
 
-# [seq, the common fields, the rare fields with most and when_busy or null]
+# [seq, the common fields, the rare fields with most and when_busy, or only the group or null]
 CLAIM_ROW = (
-    f"json_array(seq, {_list(_COMMON)}, case when {_is_set(_RARE)} "
-    f"then json_array({_list(_RARE)}, most, when_busy) end)"
+    f"json_array(seq, {_list(_COMMON)}, case when {_is_set(_DECISIVE)} "
+    f"then json_array({_list(_RARE)}, most, when_busy) else fair end)"
 )
 
 
@@ -154,12 +156,18 @@ def _tuple(types: Iterable[Any]) -> Any:
 
 
 _RARE_TYPE = _tuple(map(_type, [*_RARE, "limit", "when_busy"]))
-_ROW_TYPE = _tuple([int, *map(_type, _COMMON), _RARE_TYPE | None])
+_ROW_TYPE = _tuple([int, *map(_type, _COMMON), _RARE_TYPE | str | None])
 # A row that cannot be read raises: see `maintenance.set_aside`.
 read_candidates: Callable[[str], list[Any]]
 read_candidates = msgspec.json.Decoder(list.__class_getitem__(_ROW_TYPE)).decode
 read_expired: Callable[[str], list[Any]]
 read_expired = msgspec.json.Decoder(list.__class_getitem__(_tuple([_ROW_TYPE, str | None]))).decode
+
+
+def rare_fields(row: Any) -> Any:
+    """The rare fields of a candidate; None if all are the default, so that it has no keys."""
+    rest = row[-1]
+    return rest if rest.__class__ is tuple else None
 
 
 def _claim_maker() -> Callable[[Any, Moment], Claim]:
@@ -173,7 +181,7 @@ def _claim_maker() -> Callable[[Any, Moment], Claim]:
             return "seq"
         field = JOB[name]
         if not rare and name in _RARE:
-            return repr(field.default)
+            return "rest" if name == "fair" else repr(field.default)
         value = f"fromhex({name})" if field.is_bytes else name
         return f"{value} if {name} else None" if field.is_bytes and field.optional else value
 
@@ -187,7 +195,7 @@ def _claim_maker() -> Callable[[Any, Moment], Claim]:
     source = f"""\
 def to_claim(row, now):
     seq, {", ".join(_COMMON)}, rest = row
-    if rest is None:
+    if rest.__class__ is not tuple:
         return Claim({arguments(rare=False)})
     {", ".join(_RARE)}, _, _ = rest
     return Claim({arguments(rare=True)})

@@ -19,10 +19,10 @@ from mita.rules.busy import (
 from mita.rules.gates import KeyUse
 
 from . import unique
-from .codec import GATES, ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, is_text
+from .codec import GATES, ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, is_text, rare_fields
 from .context import SqliteContext, as_json
 from .limits import key_states, queue_states
-from .limits.key_states import KeyState, read_gates
+from .limits.key_states import KeyState, gate_in_force, read_gates
 
 ALL_JOBS = 1_000_000  # more than ever wait for one key
 WAKE_SCAN_KEYS = 1000  # keys that one claim opens at most
@@ -37,12 +37,6 @@ class _Gated(NamedTuple):
 
 
 # ------------------------------------------------------------ claim
-
-
-def has_keys(row: Any) -> bool:
-    """Whether this candidate has a key."""
-    rare = row[-1]
-    return rare is not None and (rare[RESOURCE] is not None or bool(rare[GATES]))
 
 
 def admit(context: SqliteContext, queue: str, rows: list[Any], busy: list[Busy]) -> list[Any]:
@@ -66,7 +60,7 @@ class Admission:
     def admits(self, row: Any) -> bool:
         """Whether this candidate may run. If so, it has its keys from now on; if not, it was
         blocked or has ended."""
-        rare = row[-1]
+        rare = rare_fields(row)
         if rare is None:
             return True
         key, now = rare[RESOURCE], self._context.now
@@ -75,7 +69,7 @@ class Admission:
         if key is None:
             return True
         state = self._keys.get(key) or self._load(key)
-        if state.stored is not None:
+        if state.stored is not None or not state.is_counted:
             return self._passes_all(row, _Gated(key, rare[LIMIT], ()))
         use = state.use
         if use.held_until > now or use.holders >= rare[LIMIT]:
@@ -84,16 +78,18 @@ class Admission:
         state.use = KeyUse(use.holders + 1, use.held_until, use.tat_us, use.woken_us)
         return True
 
-    def _load(self, key: str) -> KeyState:
-        state = self._keys[key] = key_states.load(self._context, self._queue, key)
+    def _load(self, key: str, *, counted: bool = True) -> KeyState:
+        state = key_states.load(self._context, self._queue, key, counted=counted)
+        self._keys[key] = state
         return state
 
     def _passes_all(self, row: Any, job: _Gated) -> bool:
         """Examine all gates of a job; pass all of them or none."""
         now, passed = self._context.now, []
         for declared in gates.gates_of(job):
-            state = self._keys.get(declared.key) or self._load(declared.key)
-            gate = gates.effective(declared, state.stored)
+            key, counted = declared.key, declared.limit is not None
+            state = self._keys.get(key) or self._load(key, counted=counted)
+            gate = gate_in_force(self._context, self._queue, declared, state)
             use = gates.bounded(gate, state.use, now)
             if use is not state.use:
                 state.use, state.rate = use, gate
@@ -153,24 +149,29 @@ def _end(context: SqliteContext, seqs: list[int], *, busy: int) -> None:
 # ------------------------------------------------------------ wake
 
 
-def wake(context: SqliteContext, queue: str, key: str, at_most: int) -> None:
+def wake(context: SqliteContext, queue: str, key: str, *, after_run: bool = False) -> bool:
     """Return the first jobs that wait at a key to the queue: as many as may run, by the gate of the
-    first of them."""
-    first = context.row("key_waiters", queue=queue, key=key, limit=1)
+    first of them; at most one after a run. Returns whether the clock will wake the next one."""
+    first, now = context.row("key_waiters", queue=queue, key=key, limit=1), context.now
     if first is None:
-        return
-    state = key_states.load(context, queue, key)
-    gate = gates.effective(_gate_of(first, key), state.stored)
-    use = gates.bounded(gate, state.use, context.now)
-    free = min(gates.to_wake(gate, use, context.now), at_most)
-    waiting = context.rows("key_waiters", queue=queue, key=key, limit=free) if free else []
-    if waiting:
-        context.run("key_wake", seqs=as_json(seq for seq, *_ in waiting))
+        return False
+    declared = _gate_of(first, key)
+    state = key_states.load(context, queue, key, counted=declared.limit is not None)
+    gate = gate_in_force(context, queue, declared, state)
+    use = gates.bounded(gate, state.use, now)
+    free, waiting = gates.to_wake(gate, use, now), [first]
+    if free:
+        free = 1 if after_run else free
+        waiting = context.rows("key_waiters", queue=queue, key=key, limit=free + 1)
+        context.run("key_wake", seqs=as_json(seq for seq, *_ in waiting[:free]))
         context.topics.add(queue)
-    if gate.interval_us:
-        use = gates.after_waking(gate, use, context.now, len(waiting))
-        more = context.row("key_waiters", queue=queue, key=key, limit=1) is not None
-        key_states.store_rate(context, queue, gate, use, waited_for=more)
+    elif after_run and state.wake_at is not None and state.wake_at > now and use is state.use:
+        return True  # a run that ends brings no token
+    if not gate.interval_us:
+        return False
+    use = gates.after_waking(gate, use, now, min(free, len(waiting)))
+    key_states.store_rate(context, queue, gate, use, waited_for=len(waiting) > free)
+    return True
 
 
 def _gate_of(waiter: Any, key: str) -> Gate:
@@ -186,8 +187,8 @@ def wake_by_clock(context: SqliteContext, queues: list[str]) -> bool:
     names = as_json(queues)
     due = context.rows("key_wake_due", queues=names, now=context.now, limit=WAKE_SCAN_KEYS)
     for queue, key in filter(is_text, due):
-        context.run("key_no_wake", queue=queue, key=key)
-        wake(context, queue, key, ALL_JOBS)
+        if not wake(context, queue, key):
+            context.run("key_no_wake", queue=queue, key=key)
     return len(due) == WAKE_SCAN_KEYS
 
 
@@ -201,7 +202,7 @@ def wake_all(context: SqliteContext) -> None:
             # the record is set aside: see `maintenance.set_aside`
             raise ValueError("a blocked job has a queue or a key that cannot be read")
         queue, key = row
-        wake(context, queue, key, ALL_JOBS)
+        wake(context, queue, key)
 
 
 # ------------------------------------------------------------ settle
@@ -219,13 +220,13 @@ def free(context: SqliteContext, claim: Claim, hold_first: When | None, *, unsta
         hold(context, queue, keys[0], hold_first)
         keys = keys[1:]
     for key in keys:
-        wake(context, queue, key, 1)
+        wake(context, queue, key, after_run=True)
 
 
 def _give_back(context: SqliteContext, claim: Claim) -> None:
     """The job was not started after all: give the tokens of its rates back."""
     for declared in gates.gates_of(_Gated(claim.resource, 1, claim.gates)):
-        state = key_states.load(context, claim.queue, declared.key)
+        state = key_states.load(context, claim.queue, declared.key, counted=False)
         gate = gates.effective(declared, state.stored)
         if not gate.interval_us or not state.use.woken_us:
             continue
@@ -248,16 +249,18 @@ def hold(context: SqliteContext, queue: str, key: str, when: When) -> None:
         _delay_wake(context, queue, key)
     else:
         context.run("hold_lift", queue=queue, key=key)
-        wake(context, queue, key, ALL_JOBS)
+        wake(context, queue, key)
     context.topics.add(queue)  # workers wait until the end of a hold, which has changed
 
 
 def _delay_wake(context: SqliteContext, queue: str, key: str) -> None:
     """A key was put on hold: the jobs that wait for its rate are not woken before the end."""
-    state = key_states.load(context, queue, key)
+    state = key_states.load(context, queue, key, counted=False)
     first = context.row("key_waiters", queue=queue, key=key, limit=1) if state.waited_for else None
-    gate = None if first is None else gates.effective(_gate_of(first, key), state.stored)
-    if gate is not None and gate.interval_us:
+    if first is None:
+        return
+    gate = gate_in_force(context, queue, _gate_of(first, key), state)
+    if gate.interval_us:
         key_states.store_rate(context, queue, gate, state.use, waited_for=True)
 
 
@@ -267,14 +270,14 @@ def end_holds(context: SqliteContext, queues: list[str] | None) -> None:
     names = None if queues is None else as_json(queues)
     for queue, key in filter(is_text, context.rows("hold_ended", queues=names, now=context.now)):
         context.run("hold_lift", queue=queue, key=key)
-        wake(context, queue, key, ALL_JOBS)
+        wake(context, queue, key)
 
 
 def limit_key(context: SqliteContext, queue: str, key: str, limit: StoredLimit | None) -> None:
     """Set or remove the limit of a key, and wake the jobs that may start now."""
     context.run("key_limit", queue=queue, key=key, stored_limit=key_states.limit_text(limit))
     context.run("key_no_wake", queue=queue, key=key)
-    wake(context, queue, key, ALL_JOBS)
+    wake(context, queue, key)
     context.topics.add(queue)
 
 

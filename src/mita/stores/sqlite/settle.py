@@ -208,7 +208,7 @@ def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
     elif claim.resource is not None and verdict.hold is not None:
         resources.hold(context, claim.queue, claim.resource, verdict.hold)
     elif claim.resource is not None:
-        resources.wake(context, claim.queue, claim.resource, 1)
+        resources.wake(context, claim.queue, claim.resource, after_run=True)
     if state in TERMINAL and not keep:
         delete(context, [claim.ref])
     if state is State.QUEUED:

@@ -100,6 +100,22 @@ async def test_the_tokens_of_a_queue_are_shown(store: Store) -> None:
     assert view.next_start is not None
 
 
+async def test_jobs_with_a_rate_in_a_limited_queue(store: Store, clock: Ticker) -> None:
+    """I9 no starvation: jobs that wait for their own rate in a queue with a limit start when both
+    allow it, one after the other, without a sweep."""
+    await store.limit([QUEUE], None, StoredLimit(concurrency=50))
+    ids = await put_many(store, 6, gates=(Gate(KEY, None, 300_000, 2),))
+    found: list[str] = []
+    for _ in range(20 * len(ids)):
+        running = await claims(store)
+        found += [claim.id for claim in running]
+        await settled(store, *map(succeed, running))
+        if len(found) == len(ids):
+            break
+        await clock.tick(100)  # a third of the time to the next token
+    assert sorted(found) == sorted(ids)
+
+
 async def test_the_rate_of_a_queue_gets_unstarted_tokens_back(store: Store) -> None:
     """A claim that is handed back unstarted returns the token of its queue."""
     await store.limit([QUEUE], None, StoredLimit(None, SOON * 1000, 1))
@@ -255,3 +271,38 @@ async def test_a_stored_rate_leaves_the_limit_of_the_jobs(store: Store) -> None:
     await store.limit([QUEUE], KEY, StoredLimit(None, 1, 9))
     await put_many(store, 3, resource=KEY, limit=2)
     assert len(await claims(store)) == 2
+
+
+GATES_OF_JOBS: tuple[tuple[str | None, tuple[Gate, ...]], ...] = (
+    (None, ()),
+    ("account", ()),
+    (None, (Gate("host", None, 20_000, 3),)),
+    ("account", (Gate("host", None, 20_000, 3),)),
+    ("account", (Gate("gpu", 2), Gate("task:t", None, 10_000, 1))),
+    (None, (Gate("gpu", 2, 10_000, 2),)),
+)
+
+
+async def test_jobs_with_all_kinds_of_limits_drain_together(store: Store, clock: Ticker) -> None:
+    """I1 no loss, I9 no starvation: keys, rates, groups and priorities in one queue, with and
+    without a limit of the queue and of a key. Every job starts once, without a sweep."""
+    await store.limit(["capped"], None, StoredLimit(concurrency=3))
+    await store.limit(["spaced"], None, StoredLimit(20, 5_000, 4))
+    await store.limit(["keyed"], "gpu", StoredLimit(1, 15_000, 2))
+    queues = ["free", "capped", "spaced", "keyed"]
+    ids = [
+        await put(store, queue=queue, resource=key, gates=gates, fair=fair, priority=priority)
+        for queue in queues
+        for key, gates in GATES_OF_JOBS
+        for fair in (None, "a", "b")
+        for priority in (4, 7)
+    ]
+    found: list[str] = []
+    for _ in range(40 * len(ids)):
+        running = (await store.claim(queues, 10, LONG, "w1")).claims
+        found += [claim.id for claim in running]
+        await settled(store, *map(succeed, running))
+        if len(found) == len(ids):
+            break
+        await clock.tick(5)
+    assert sorted(found) == sorted(ids)

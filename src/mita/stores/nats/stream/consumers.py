@@ -61,7 +61,7 @@ async def ensure_consumer(wire: NatsWire, subjects: Subjects, queue: str, priori
     ack_wait_s = WAKE_ACK_WAIT_S if priority == WAKE_SLOT else ACK_WAIT_S
     config = {
         "durable_name": durable,
-        "filter_subject": subjects.tickets(queue, priority),
+        **_filter(subjects.delivered_by(queue, priority)),
         "ack_policy": "explicit",
         "ack_wait": ack_wait_s * 1_000_000_000,
         "max_deliver": -1,
@@ -72,6 +72,11 @@ async def ensure_consumer(wire: NatsWire, subjects: Subjects, queue: str, priori
     made = await wire.api(f"CONSUMER.DURABLE.CREATE.{subjects.stream}.{durable}", body)
     if problem := made.get("error"):
         raise refused(problem.get("err_code", 0), problem.get("description", ""))
+
+
+def _filter(wanted: list[str]) -> dict[str, str | list[str]]:
+    """Returns the part of a consumer's configuration that says what it delivers."""
+    return {"filter_subject": wanted[0]} if len(wanted) == 1 else {"filter_subjects": wanted}
 
 
 async def pause_consumer(

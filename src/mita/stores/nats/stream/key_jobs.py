@@ -1,4 +1,4 @@
-"""Which jobs run and wait at keys whose records do not say so: those that have only rates."""
+"""Which jobs run and wait at keys that have only rates: their records do not name them."""
 
 from collections import Counter as Counters
 

@@ -102,11 +102,13 @@ class Subjects:
         self.stored_before = [self.all(kind) for kind in RecordKind if kind not in NEW_KINDS]
         # Not stored: plain messages.
         self.wake = f"{self.root}.wake"  # wake-up topics, sent by stores
+        self.planned = f"{self.root}.planned"  # wake tickets that are due soon, sent by stores
         self.republished = f"{self.root}.tickets"  # a copy of each new ticket, sent by the server
         self.subscribers = f"{self.root}.subscribers"  # the question whether there are any
         self.anchor = f"{self.root}.{RecordKind.ANCHOR}.anchor"
         self._record = f"{self.root}.{RecordKind.JOB}.h"
         self._ticket = f"{self.root}.{RecordKind.JOB}.r"
+        self._near_wake = f"{self.root}.{RecordKind.JOB}.w"
         self._record_prefixes: dict[str, str] = {}  # by queue; needed once for every job
 
     def record(self, queue: str, id: str) -> str:
@@ -182,8 +184,17 @@ class Subjects:
         return f"{self.root}.{RecordKind.WAKE}.{token(queue)}.*"
 
     def wake_ticket(self, queue: str, key: str) -> str:
-        """The wake ticket of a key, ready to be delivered."""
+        """The wake ticket of a key, ready to be delivered, if the server makes it at its time."""
         return f"{self._ticket}.{token(queue)}.{WAKE_SLOT}.{hashed(key)}"
+
+    def near_wake_ticket(self, queue: str, key: str) -> str:
+        """The wake ticket of a key whose time is near. The server does not notify of it."""
+        return f"{self._near_wake}.{token(queue)}.{WAKE_SLOT}.{hashed(key)}"
+
+    def delivered_by(self, queue: str, slot: int) -> list[str]:
+        """The tickets that the consumer of one slot of a queue delivers."""
+        near = [f"{self._near_wake}.{token(queue)}.{slot}.*"] if slot == WAKE_SLOT else []
+        return [self.tickets(queue, slot), *near]
 
     def queue(self, queue: str) -> str:
         """The record of a queue."""

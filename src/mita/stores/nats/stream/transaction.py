@@ -223,12 +223,14 @@ async def transact(
     context: NatsContext,
     act: Callable[[StreamTransaction], Awaitable[T]],
     tries: int = TRANSACTION_TRIES,
+    first: StreamTransaction | None = None,
 ) -> T:
     """Call `act` with a new transaction and commit it, until no other writer is faster. Returns
-    what `act` returns. Raises TooManyWriters after so many tries."""
+    what `act` returns. Raises TooManyWriters after so many tries. `first` is the transaction of the
+    first try, which has read something before."""
     started, tried = context.clock.now(), 0
     while tried < tries and context.clock.now() < started + FIRE_WAIT_MS:
-        tx = StreamTransaction(context)
+        tx, first = first or StreamTransaction(context), None
         try:
             result = await act(tx)
         except AboutToFire:

@@ -35,6 +35,7 @@ from .transaction import StreamTransaction
 WAKE_SCAN_JOBS = 20
 # Half of what the server gives in one answer: waiters that left a moment ago are in it too.
 READ_WAITERS = 500
+UNCOUNTED_WAITERS = 100  # they are read for each token
 
 
 async def waiters_of(
@@ -69,9 +70,9 @@ async def waiter_messages(
         if not left:
             return found, True
         many = len(found) + left
-        if many > READ_WAITERS and len(await _priorities(tx, queue)) == 1:
+        if many > UNCOUNTED_WAITERS and len(await _priorities(tx, queue)) == 1:
             return found, False
-    if many > READ_WAITERS:
+    if many > (UNCOUNTED_WAITERS if record.uncounted else READ_WAITERS):
         return await _first_waiters(tx, queue, key, most), False
     try:
         return await tx.context.reader.last([pattern]), True
@@ -129,9 +130,12 @@ def has_no_token(rate: Gate, record: ResourceKeyRecord, now: Moment) -> bool:
     return tokens(rate, max(record.tat_us, record.woken_us), now) == 0
 
 
-async def read_for_wake(tx: StreamTransaction, keys: Sequence[tuple[str, str]]) -> None:
-    """Read in advance what `wake` of one waiter needs, for all these (queue, key)."""
-    subjects = tx.context.subjects
+async def read_for_wake(
+    tx: StreamTransaction, keys: Sequence[tuple[str, str]], at: Moment | None = None
+) -> None:
+    """Read in advance what `wake` of one waiter needs, for all these (queue, key), and of as many
+    waiters as a rate is likely to wake `at` that time (None: now)."""
+    subjects, at = tx.context.subjects, at or tx.now
     await tx.read(
         subject
         for queue, key in keys
@@ -150,22 +154,24 @@ async def read_for_wake(tx: StreamTransaction, keys: Sequence[tuple[str, str]]) 
             waiting[queue, key] = record.waiting
     await asyncio.gather(
         *(_read_waiters(tx, part) for part in _parts(waiting)),
-        *(_read_uncounted(tx, *one) for one in uncounted),
+        *(_read_uncounted(tx, *one, at) for one in uncounted),
     )
     read = [one for one in (*waiting, *uncounted) if subjects.waiters(*one) in tx.waiters]
     lists = [(await waiters_of(tx, *one))[0] for one in read]
     first = {waiters[0].id for waiters in lists if waiters}
     for queue, key in uncounted:
-        likely = likely_wakes(await resource_key_record(tx, queue, key), tx.now)
+        likely = likely_wakes(await resource_key_record(tx, queue, key), at)
         first.update(one.id for one in (await waiters_of(tx, queue, key))[0][:likely])
     await tx.jobs(first)
 
 
-async def _read_uncounted(tx: StreamTransaction, queue: str, key: str) -> None:
-    record = await resource_key_record(tx, queue, key)
-    found, complete = await waiter_messages(tx, queue, key, likely_wakes(record, tx.now))
-    tx.add_read(found)
-    tx.waiters[tx.context.subjects.waiters(queue, key)] = found, complete
+async def _read_uncounted(tx: StreamTransaction, queue: str, key: str, at: Moment) -> None:
+    pattern = tx.context.subjects.waiters(queue, key)
+    if pattern not in tx.waiters:
+        record = await resource_key_record(tx, queue, key)
+        found, complete = await waiter_messages(tx, queue, key, likely_wakes(record, at))
+        tx.add_read(found)
+        tx.waiters[pattern] = found, complete
 
 
 def _parts(waiting: dict[tuple[str, str], int]) -> Iterator[list[tuple[str, str]]]:

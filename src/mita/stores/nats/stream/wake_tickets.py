@@ -4,10 +4,13 @@ A key at whose rate jobs wait has one ticket of its own, which is due when the n
 woken. It is stored as a ticket of a job is: as a schedule of which the server makes a ticket, or as
 a ticket at once if that time is near. One consumer of the queue delivers such tickets, to one store
 each, and a claim that gets one wakes as many jobs as there are tokens. So a claim looks neither at
-the keys nor at the jobs that wait, however many there are, and the server notifies idle workers.
+the keys nor at the jobs that wait, however many there are. The server notifies idle workers of a
+ticket that it makes; a ticket whose time is near is planned (`tickets.planned_wakes`).
 
 Nothing depends on a wake ticket being there once: a second one wakes nothing, and a reap makes one
 again that was lost."""
+
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -71,5 +74,8 @@ async def _put(tx: StreamTransaction, queue: str, key: str, at: Moment) -> None:
     if at - SCHEDULE_LEAD_MS > tx.now:
         headers = SCHEDULE % (as_stamp(at - SCHEDULE_LEAD_MS), ticket.encode())
         tx.put_unfenced(subjects.scheduled_wake(queue, key), body, headers)
-    elif await tx.sequence(ticket) in {0, *tx.wake_seqs}:  # else there is one already
-        tx.put_unfenced(ticket, body)
+        return
+    near = subjects.near_wake_ticket(queue, key)
+    if await tx.sequence(near) in {0, *tx.wake_seqs}:  # else there is one already
+        tx.put_unfenced(near, body)
+    tx.after_commit.append(partial(tx.context.planned.announce, queue, key, at))

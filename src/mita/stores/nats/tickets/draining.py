@@ -18,7 +18,7 @@ from .ticket import Ticket, give_back, give_back_all
 PULL_TICKETS = 250
 CLAIM_SCAN_TICKETS = 1000
 # A claim that has found so many jobs without a token ends, so that wake tickets do not wait for it.
-CLAIM_RATE_JOBS = 200
+CLAIM_RATE_JOBS = 100
 # A consumer knows of a new ticket a moment after its publisher does; an idle claim waits for it.
 IDLE_PULL_MS: Wait = 10
 EARLY_WAIT_MS: Wait = 20  # a claim waits so long for tickets that are not due yet

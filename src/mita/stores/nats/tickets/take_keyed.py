@@ -135,9 +135,10 @@ async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: lis
 
 async def _line(tx: StreamTransaction, job: NatsJob) -> Gate | None:
     """Returns the rate at which a new job waits behind others, although there may be a token for
-    it: the wake ticket of the key is about to give the tokens to those that came before. Otherwise
-    all stores would compete with it for the record of the key."""
-    if len(job.gates) != 1 or job.resource is not None or job.token:
+    it: the wake ticket of the key is about to give the tokens to earlier jobs. Otherwise
+    all stores would compete with it for the record of the key. A job that waited before was woken
+    for its token."""
+    if len(job.gates) != 1 or job.resource is not None or job.token or job.busy:
         return None
     gate = job.gates[0]
     key = await resource_key_record(tx, job.queue, gate.key)

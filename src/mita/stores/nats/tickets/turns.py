@@ -31,6 +31,8 @@ class LaneTurns:
         """Returns how many tickets to pull from each lane for so many starts."""
         now = time.monotonic()
         hopeful = [lane for lane in lanes if self._empty_until.get(lane, 0.0) <= now]
+        if len(hopeful) == 1:
+            return {hopeful[0]: starts}
         tags = [(self._start(lane), at, lane) for at, lane in enumerate(hopeful or lanes)]
         heapq.heapify(tags)
         wanted: dict[Lane, int] = {}
@@ -47,15 +49,24 @@ class LaneTurns:
         return finish_tag(start, self._weights.get(lane, NORMAL_WEIGHT_THOUSANDTHS))
 
     def started(self, jobs: Iterable[NatsJob]) -> None:
-        """These jobs start. Lanes that have no virtual time of their own are forgotten."""
-        latest = self._virtual
+        """These jobs start, all of one lane with the weight of its last one. Lanes that have no
+        virtual time of their own are forgotten."""
+        last: dict[int, NatsJob] = {}
+        counts: dict[int, int] = {}
         for job in jobs:
-            lane = job.queue, slot_of(job)
+            slot = slot_of(job)
+            counts[slot] = counts.get(slot, 0) + 1
+            last[slot] = job
+        latest = self._virtual
+        for slot, count in counts.items():
+            job = last[slot]
+            lane = job.queue, slot
             if job.fair is not None:
                 self._weights[lane] = job.weight
             start = self._start(lane)
-            latest = max(latest, start)
-            self._finished[lane] = self._finish(lane, start)
+            step = self._finish(lane, start) - start
+            latest = max(latest, start + (count - 1) * step)
+            self._finished[lane] = start + count * step
         self._virtual = latest
         self._finished = {lane: tag for lane, tag in self._finished.items() if tag > latest}
 

@@ -1,7 +1,7 @@
 """What is known of some keys, read under their locks; and what changes when jobs pass them. The
 rules are in `rules.gates`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -11,12 +11,12 @@ from mita.model.job import WhenBusy
 from mita.model.time import Moment
 from mita.rules import gates
 from mita.rules.busy import BusyPolicy, busy_policy
-from mita.stores.postgres.codec import Row, Rows, stored_limit
+from mita.stores.postgres.codec import Rows, stored_limit
 from mita.stores.postgres.context import PostgresContext, Query, query
 from mita.stores.postgres.server.arrays import flags, numbers, texts
 from mita.stores.postgres.throughput.watermarks import ResourceKey
 
-from .bounds import COUNTED_WAITERS
+from .bounds import COUNTED_WAITERS, WOKEN_SHARE
 
 
 class GatedJob(NamedTuple):
@@ -39,15 +39,41 @@ class KeyStates:
     """Keys that this transaction has locked."""
 
     def __init__(self, keys: Sequence[ResourceKey], rows: Rows) -> None:
-        self.now: Moment = rows[0][3] if rows else 0
-        self._uses = {key: _use(row) for key, row in zip(keys, rows, strict=True)}
-        self._limits: dict[ResourceKey, StoredLimit | None] = {
-            key: stored_limit(row[6]) for key, row in zip(keys, rows, strict=True)
-        }
-        # keys at which jobs wait for the clock
-        self._waited = {key for key, row in zip(keys, rows, strict=True) if row[7] is not None}
+        self.now: Moment = 0
+        self._uses: dict[ResourceKey, gates.KeyUse] = {}
+        self._limits: dict[ResourceKey, StoredLimit | None] = {}
+        self._wakes: dict[ResourceKey, Moment | None] = {}  # as they are stored
+        self._waited: set[ResourceKey] = set()  # keys at which jobs wait for the clock
+        self._woken_together: dict[ResourceKey, int] = {}  # how many the clock wakes at once
         self._changed: dict[ResourceKey, RateChange] = {}
         self._returned = gates.ReturnedTokens(self.now)
+        self.add(keys, rows)
+
+    def add(self, keys: Sequence[ResourceKey], rows: Rows) -> None:
+        """Add more keys that this transaction has locked."""
+        for key, row in zip(keys, rows, strict=True):
+            self.now = max(self.now, row[3])
+            holders, held_until, _, _, tat_us, woken_us, limit, wake_at = row
+            self._uses[key] = gates.KeyUse(holders, held_until, tat_us, woken_us)
+            self._limits[key] = stored_limit(limit)
+            self._wakes[key] = wake_at
+            if wake_at is not None:
+                self._waited.add(key)
+
+    @property
+    def keys(self) -> Collection[ResourceKey]:
+        """The keys that this transaction has locked."""
+        return self._uses.keys()
+
+    @property
+    def wakes(self) -> Mapping[ResourceKey, Moment | None]:
+        """When the clock wakes the next job of each key, as it is stored."""
+        return self._wakes
+
+    @property
+    def has_other_wakes(self) -> bool:
+        """Whether the clock wakes a job at another time than is stored."""
+        return any(change.wake_at != self._wakes[key] for key, change in self._changed.items())
 
     def gates_of(self, queue: str, job: gates.Gated) -> list[Gate]:
         """The gates of a job as they are in force."""
@@ -117,6 +143,7 @@ class KeyStates:
         if gate.interval_us:
             if woken < waiting or waiting >= COUNTED_WAITERS:
                 self._waited.add(key)
+                self._woken_together[key] = min(gate.burst // WOKEN_SHARE, waiting - woken)
             else:
                 self._waited.discard(key)
             self._change(key, gate, gates.after_waking(gate, use, self.now, woken))
@@ -136,35 +163,36 @@ class KeyStates:
 
     def _change(self, key: ResourceKey, gate: Gate, use: gates.KeyUse) -> None:
         self._uses[key] = use
-        wake_at = self._wake_at(gate, use) if key in self._waited else None
+        wake_at = self._wake_at(key, gate, use) if key in self._waited else None
         self._changed[key] = RateChange(use, gate, wake_at)
 
-    def _wake_at(self, gate: Gate, use: gates.KeyUse) -> Moment | None:
-        """When the clock wakes the next job; None if only a running job that ends can."""
+    def _wake_at(self, key: ResourceKey, gate: Gate, use: gates.KeyUse) -> Moment | None:
+        """When the clock wakes the next jobs; None if only a running job that ends can. At a key
+        with a large burst some tokens come together, which costs one claim for all of them and
+        loses none."""
         if gates.to_wake(gate, use, self.now):
             return self.now
-        moment = gates.next_wake_at(gate, use, self.now)
+        more = max(0, self._woken_together.get(key, 1) - 1)
+        level_us = max(use.tat_us, use.woken_us) + more * gate.interval_us
+        moment = gates.next_wake_at(gate, replace(use, woken_us=level_us), self.now)
         return moment if moment > self.now else None
 
     def store(self) -> Query | None:
-        """Store the rates that have changed."""
+        """Store the rates that have changed since the last call."""
         if not self._changed:
             return None
-        levels = list(self._changed.values())
+        keys, levels = list(self._changed), list(self._changed.values())
+        self._wakes.update((key, change.wake_at) for key, change in self._changed.items())
+        self._changed.clear()
         return query(
             "key_levels",
-            **key_columns(list(self._changed)),
+            **key_columns(keys),
             tats=numbers(level.use.tat_us for level in levels),
             wokens=numbers(level.use.woken_us for level in levels),
             intervals=numbers(level.gate.interval_us for level in levels),
             bursts=numbers(level.gate.burst for level in levels),
             wakes=numbers(level.wake_at for level in levels),
         )
-
-
-def _use(row: Row) -> gates.KeyUse:
-    holders, held_until, _, _, tat_us, woken_us, *_ = row
-    return gates.KeyUse(holders, held_until, tat_us, woken_us)
 
 
 def key_columns(keys: Sequence[ResourceKey]) -> dict[str, str]:

@@ -5,6 +5,7 @@ its limit, against which settlements give tokens back. Then it reads the first j
 decides in Python which of them start, and takes these."""
 
 from msgspec import json
+from msgspec.structs import replace
 
 from mita.model.gate import MOST_HOLDERS, StoredLimit
 from mita.model.job import Claim, WhenBusy
@@ -18,6 +19,7 @@ from mita.stores.postgres.context import PostgresContext, Query, RoundTrip, Roun
 from mita.stores.postgres.server.arrays import numbers, texts
 from mita.stores.postgres.throughput.watermarks import ResourceKey
 
+from . import admit
 from .bounds import CLAIM_SCAN_JOBS, QUEUE_LOCK
 from .further_keys import FurtherKey, hold_further
 from .key_states import GatedJob, KeyStates, read_states
@@ -88,9 +90,11 @@ class QueueClaim:
         )
         if start is not None:
             found, _ = codec.claims(answers[0])
-            by_id = {claim.id: claim for claim in found}
+            # the time of a start is the time for which the tokens were counted
+            now = self.header.now if started.states is None else started.states.now
+            by_id = {claim.id: replace(claim, at=now) for claim in found}
             self.claims += [by_id[job.id] for job in started.free if job.id in by_id]
-        self.busy += resources.as_busy(started.away)
+        self.busy += admit.as_busy(started.away)
 
     def _next_start(self, started: "StartedJobs", stored: StoredLimit | None, tat_us: int) -> None:
         """When to claim from this queue again. A full queue notifies when a run ends."""
@@ -112,7 +116,7 @@ class StartedJobs:
         self._claim, self._jobs, self._room = claim, jobs, room
         self._context = claim._context  # noqa: SLF001
         self.free: list[ShownJob] = []
-        self.away: list[resources.TurnedAway] = []
+        self.away: list[admit.TurnedAway] = []
         self.states: KeyStates | None = None
         self._unreadable: list[UnreadableRow] = []
         self._gated: dict[str, GatedJob] = {}
@@ -164,7 +168,7 @@ class StartedJobs:
                 keys[queue, key] = keys.get((queue, key), False) or counts
         if not keys:
             return set()
-        names = list(keys)[: resources.ADMITTED_KEYS]
+        names = list(keys)[: admit.ADMITTED_KEYS]
         locked, rows = yield RoundTrip(
             resources.try_lock(self._context, names),
             read_states(self._context, names, [keys[name] for name in names]),
@@ -191,7 +195,7 @@ class StartedJobs:
             self.states.pass_gates(queue, gates)
             return True
         policy = self.states.block(queue, gate, when_busy)
-        self.away.append(resources.TurnedAway(job.id, job.task, queue, gate.key, policy))
+        self.away.append(admit.TurnedAway(job.id, job.task, queue, gate.key, policy))
         return False
 
     def start(self, lease: Wait, worker: str) -> Query | None:
@@ -212,7 +216,7 @@ class StartedJobs:
             for key in keys_of(None, gated.gates)
             if key != gated.resource
         ]
-        away = resources.turn_away(self.away)
+        away = admit.turn_away(self.away)
         return [hold_further(further), *away, store, turns, resources.aside(self._unreadable)]
 
     def _turns(self, queue: str) -> Query | None:

@@ -1,9 +1,10 @@
 -- Limits: the conditions of a start beside the resource key (JSON), the group of a fair share and
--- its weight, and the key at which a blocked job waits.
+-- its weight, and the key at which a blocked job waits. A plain job has none of them: a column that
+-- is null costs nothing.
 alter table mita._job
-  add column gates jsonb not null default '[]',
+  add column gates jsonb,
   add column fair text collate "C",
-  add column weight integer not null default 1000,
+  add column weight integer,
   add column blocked_at text collate "C";
 update mita._job set blocked_at = resource where state = 'blocked';
 
@@ -50,9 +51,12 @@ create table mita._queue_limit (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 
--- Every queue that ever had a job of a fair group. No key, as in `_queue`.
-create table mita._fair_queue (
-  name text collate "C" not null
+-- Every queue that ever had jobs with several keys, a rate or a group, or a stored limit; and
+-- whether it had jobs of fair groups. Claims of other queues look at nothing else of all this. No
+-- key, as in `_queue`.
+create table mita._limited (
+  queue   text collate "C" not null,
+  is_fair boolean not null
 );
 
 -- Whose turn it is (`rules.shares`): the virtual time of a queue and priority, and that of each

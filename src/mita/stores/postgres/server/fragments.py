@@ -7,7 +7,7 @@ States, kinds of timeline lines, guards and fields of a record come from `mita.m
 from collections.abc import Iterable
 
 from mita.model.gate import LONGEST_INTERVAL_US
-from mita.model.job import PRIORITIES, Asked, State
+from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, PRIORITIES, Asked, State
 from mita.model.outcome import PrioritiseJob, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
@@ -16,8 +16,9 @@ from mita.rules.busy import REPLACED_NOTE
 from mita.rules.durable import ARRIVAL
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
-from mita.stores.postgres.codec import CLAIM_TEXTS, INSERT_TEXTS, SHOWN_TEXTS
-from mita.stores.postgres.limits.bounds import COUNTED_WAITERS
+from mita.stores.postgres.codec import CLAIM_TEXTS, SHOWN_TEXTS
+from mita.stores.postgres.limits.bounds import COUNTED_WAITERS, WOKEN_KEYS
+from mita.stores.postgres.throughput.new_columns import INSERT_TEXTS
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS
@@ -40,6 +41,15 @@ def _asked_of(row: str, which: Iterable[Asked]) -> str:
 
 
 _cases = " ".join(f"when {_text(asked)} then {_text(to)}" for asked, to in STATE_AFTER.items())
+
+# Of the lines of a claim (a queue and a priority each): the next time at which a job is due that is
+# not due yet, how many have due jobs, and how many queues have such lines (one bit for each).
+_LINE_FACTS = f"""\
+min(line.first) filter (where not line.ready) as next_due,
+count(*) filter (where line.ready) as ready,
+bit_count(coalesce(
+  bit_or(1::bigint << mod((line.n - 1) / {len(PRIORITIES)}, 63)::int) filter (where line.ready), 0
+)::bit(64)) as queues"""
 
 FRAGMENTS = {
     **{state.value: _text(state) for state in State},
@@ -79,12 +89,16 @@ FRAGMENTS = {
     # bounds
     "active": _text(RepeatState.ACTIVE),
     "paused": _text(RepeatState.PAUSED),
+    "line_facts": _LINE_FACTS,
+    "priorities": str(len(PRIORITIES)),
+    "normal_weight": str(NORMAL_WEIGHT_THOUSANDTHS),
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),
     "latest": str(LATEST),
     "lock_longest": str(DAY),
     "longest_interval_us": str(LONGEST_INTERVAL_US),
     "counted_waiters": str(COUNTED_WAITERS),
+    "woken_keys": str(WOKEN_KEYS),
     # A due time so far behind the clock may be behind a watermark: then `_behind` must grow.
     "behind_ms": str(SLACK_MS // 2),
 }

@@ -9,10 +9,13 @@ from .fragments import FRAGMENTS
 STORE_PACKAGE = __name__.rpartition(".server.")[0]
 SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 GIVEN_CLOCK = "%(now)s::bigint"  # a test passes it with the other values
-# Statements that are made of several files: the name of the first, and of the files for its parts.
+# Statements that are made of two files: the first, the one that finds the jobs, and the name of the
+# columns that it finds.
 VARIANTS = {
-    "claim": ("claim", {"candidate": "claim_in_line"}),
-    "claim_mixed": ("claim", {"candidate": "claim_by_rank"}),
+    "claim": ("claim", "claim_in_line", "claim_columns"),
+    "claim_mixed": ("claim", "claim_by_rank", "claim_columns"),
+    "claim_limited": ("claim_limited", "claim_in_line", "decided_columns"),
+    "claim_limited_mixed": ("claim_limited", "claim_by_rank", "decided_columns"),
 }
 _NAME = re.compile(r"\{(\w+)\}")
 _NAMED_VALUE = re.compile(r"%\((\w+)\)s")
@@ -30,9 +33,7 @@ class PostgresStatements:
     def __getitem__(self, name: str) -> str:
         text = self._texts.get(name)
         if text is None:
-            file, parts = VARIANTS.get(name, (name, {}))
-            made = {part: _body(read("sql", f"{text}.sql")) for part, text in parts.items()}
-            text = self._texts[name] = self.made(file, **made)
+            text = self._texts[name] = self.fill(_variant(name))
         return text
 
     def fill(self, text: str) -> str:
@@ -53,6 +54,14 @@ class PostgresStatements:
         for part, made in parts.items():
             text = text.replace(f"{{{part}}}", made)
         return self.fill(text)
+
+
+def _variant(name: str) -> str:
+    if name not in VARIANTS:
+        return read("sql", f"{name}.sql")
+    file, part, columns = VARIANTS[name]
+    candidate = _body(read("sql", f"{part}.sql")).replace("{columns}", f"{{{columns}}}")
+    return read("sql", f"{file}.sql").replace("{candidate}", candidate)
 
 
 def _body(text: str) -> str:

@@ -11,7 +11,7 @@ header as (
 )
 select turns, null::int, null::text, null::bigint, null::bigint, null::text, null::int from header
 union all
-select null, j.priority, j.fair, j.due, j.seq, j.id, j.weight
+select null, j.priority, j.fair, j.due, j.seq, j.id, coalesce(j.weight, {normal_weight})
 from clock, me
 cross join lateral (
   select * from mita._job as j

@@ -4,29 +4,28 @@
 -- In: what `claim` takes.  Out: the tables `candidate` and `short` (whether locked rows were left
 --     out, so that there may be more).
 ranked as materialized (
-  select j.id
-  from clock
-  cross join facts
+  select j.id, facts.now
+  from facts
   cross join line
   cross join lateral (
     select j.id, j.due, j.seq
     from mita._job as j
     where j.state = {queued} and j.fair is null
       and j.queue = line.queue and j.priority = line.priority
-      and j.due <= clock.now and j.due >= line.first
+      and j.due <= facts.now and j.due >= line.first
     order by j.due, j.seq
     limit 2 * %(limit)s::bigint
   ) as j
-  where line.ready and facts.careful is null and not facts.waits
-  order by line.n, j.due - line.priority * coalesce(%(ageing)s::bigint, 0),
+  where line.ready and not facts.waits
+  order by (line.n - 1) / {priorities}, j.due - line.priority * coalesce(%(ageing)s::bigint, 0),
            line.priority desc, j.due, j.seq
   limit 2 * %(limit)s::bigint
 ),
 candidate as materialized (
-  select j.*
+  select j.*, ranked.now
   from ranked
   cross join lateral (
-    select {claim_columns}
+    select {columns}
     from mita._job as j
     where j.id = ranked.id and j.state = {hidden_queued}
     for update skip locked

@@ -3,21 +3,20 @@
 -- There is no "order by" around it all: for each queue and priority the index is read in the order
 -- (due, seq), and a sort would read the whole backlog.
 candidate as materialized (
-  select j.*
-  from clock
-  cross join facts
+  select j.*, facts.now
+  from facts
   cross join line
   cross join lateral (
-    select {claim_columns}
+    select {columns}
     from mita._job as j
     where j.state = {queued} and j.fair is null
       and j.queue = line.queue and j.priority = line.priority
-      and j.due <= clock.now and j.due >= line.first
+      and j.due <= facts.now and j.due >= line.first
     order by j.due, j.seq
     limit %(limit)s::bigint
     for update skip locked
   ) as j
-  where line.ready and facts.careful is null and not facts.mixed and not facts.waits
+  where line.ready and not facts.mixed and not facts.waits
   limit %(limit)s::bigint
 ),
 short as (select false as is_short)

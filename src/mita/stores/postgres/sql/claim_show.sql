@@ -43,7 +43,7 @@ shown as materialized (
 ),
 header as (
   select clock.now, bound.jobs as group_jobs,
-         %(queue)s in (select f.name from mita._fair_queue as f) as is_fair,
+         %(queue)s in (select l.queue from mita._limited as l where l.is_fair) as is_fair,
          (select count(*) from mita._job as j
           where j.state = {running} and j.lease_until >= %(watermark)s::bigint
             and j.queue = %(queue)s

@@ -36,12 +36,15 @@ made as (
   -- it, and read all winners for each job.
   where (v.maker in (select won.key from won)) is true
   on conflict (id) do nothing
-  returning queue, fair
+  returning queue, fair, gates
 ),
-fair_queues as (
-  insert into mita._fair_queue (name)
-  select distinct made.queue from made
-  where made.fair is not null and made.queue not in (select f.name from mita._fair_queue as f)
+limited as (
+  insert into mita._limited (queue, is_fair)
+  select distinct made.queue, made.fair is not null from made
+  where (made.fair is not null or made.gates is not null)
+    and not exists (
+      select 1 from mita._limited as l
+      where l.queue = made.queue and l.is_fair = (made.fair is not null))
 ),
 known as (
   insert into mita._queue (name)

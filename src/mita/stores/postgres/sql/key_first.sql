@@ -6,7 +6,7 @@ select (select count(*) from (
           select 1 from mita._job as w
           where w.state = {blocked} and w.queue = v.queue and w.blocked_at = v.key
           limit {counted_waiters}) as w),
-       first.resource, first.most, nullif(first.gates, '[]')::text
+       first.resource, first.most, first.gates::text
 from unnest(%(queues)s::text::text[], %(keys)s::text::text[]) with ordinality as v (queue, key, n)
 left join lateral (
   select w.resource, w.most, w.gates from mita._job as w

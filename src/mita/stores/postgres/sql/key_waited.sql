@@ -20,7 +20,7 @@ where not exists (
     select 1 from mita._hold as h
     where h.queue = k.queue and h.key = k.blocked_at and h.until > {now})
   and not coalesce(wakes.wake_at > {now} and wakes.wake_at <= {latest}, false)
-  and (select case when w.gates = '[]' then greatest(w.most, 1) else {latest} end
+  and (select case when w.gates is null then greatest(w.most, 1) else {latest} end
        from mita._job as w
        where w.state = {blocked} and w.queue = k.queue and w.blocked_at = k.blocked_at
        order by w.priority desc, w.due, w.seq limit 1)

@@ -1,6 +1,7 @@
 -- key_wake: return the first jobs that wait for keys to the queue: as many as may run by the limit
 -- of the first of them. Keys with a rate or a stored limit, and keys whose first job has several,
--- are only named: `key_first` and `key_return` follow.
+-- are only named: `key_first` and `key_return` follow. The end of a run does not open a rate: then
+-- a key is only named if the first job or a stored limit counts its holders.
 -- In: queues, keys, mosts (how many at most, null for all), watermarks (no holder by its resource
 --     key started before).
 -- Out: queue and null for each job that was returned, queue and key for each key that is only
@@ -8,16 +9,19 @@
 with clock as materialized (select {now} as now),
 asked as materialized (
   select v.*, first.most as limit,
-         first.gates <> '[]' or exists (
-           select 1 from mita._key as k where k.queue = v.queue and k.key = v.key) as special
+         first.gates is not null or k.key is not null as special,
+         v.most is null or first.resource = v.key or k.stored_limit is not null
+           or jsonb_path_exists(first.gates, 'strict $[*] ? (@[0] == $key && @[1] != null)',
+                                jsonb_build_object('key', v.key), true) as named
   from unnest(
     %(queues)s::text::text[], %(keys)s::text::text[], %(mosts)s::text::int[],
     %(watermarks)s::text::bigint[]
   ) as v (queue, key, most, watermark)
   cross join lateral (
-    select w.most, w.gates from mita._job as w
+    select w.most, w.resource, w.gates from mita._job as w
     where w.state = {blocked} and w.queue = v.queue and w.blocked_at = v.key
     order by w.priority desc, w.due, w.seq limit 1) as first
+  left join mita._key as k on k.queue = v.queue and k.key = v.key
 ),
 room as (
   select a.queue, a.key,
@@ -53,4 +57,4 @@ woken as (
 )
 select w.queue, null as key, w.case as behind from woken as w
 union all
-select a.queue, a.key, null from asked as a where a.special
+select a.queue, a.key, null from asked as a where a.special and a.named

@@ -6,6 +6,11 @@ with known as (
   select v.queue from unnest(%(queues)s::text::text[]) as v (queue)
   where v.queue not in (select q.name from mita._queue as q)
 ),
+limited as (
+  insert into mita._limited (queue, is_fair)
+  select v.queue, false from unnest(%(queues)s::text::text[]) as v (queue)
+  where not exists (select 1 from mita._limited as l where l.queue = v.queue and not l.is_fair)
+),
 kept as (
   update mita._key as k set stored_limit = null, woken_us = k.tat_us
   from unnest(%(queues)s::text::text[]) as v (queue)

@@ -2,9 +2,9 @@
 
 In one transaction the server would use one processor, and the claim would wait for the disk, which
 it need not. A claim does not depend on runs that simply succeeded: they free no key and no place of
-a limited queue (with one, all is one transaction), and put nothing back into the queue. If a
-reschedule was asked while one of them ran, its job returns to the queue a moment later than it
-would otherwise, and the workers are notified."""
+a limited queue (with one, all is one transaction), and put nothing back into the queue. If a few
+others are among them, or if a reschedule was asked while one of them ran, jobs return to the queue
+a moment later than they would otherwise, and the workers are notified."""
 
 import asyncio
 import time
@@ -21,6 +21,7 @@ from mita.stores.postgres.limits.hints import ClaimHints
 from mita.stores.postgres.settle import is_plain, settle
 
 PARALLEL_SETTLEMENTS = 50  # from this many on, a second round trip pays
+PLAIN_SHARE = 0.9  # at least this part of them has simply succeeded
 # For so long everything is one transaction again, after settlements could not be written.
 ONE_TRANSACTION_S = 60.0
 
@@ -48,7 +49,7 @@ class ParallelTurn:
             and not self._hints.careful
             and time.monotonic() >= self._one_transaction_until_s
         )
-        if many and all(is_plain(settlement) for settlement in settlements):
+        if many and sum(map(is_plain, settlements)) >= PLAIN_SHARE * len(settlements):
             return await self._in_parallel(settlements, queues, limit, lease, worker)
         return await self._work.run(
             lambda context: claim.settle_and_claim(

@@ -9,6 +9,7 @@
 -- include record
 -- include priorities
 -- include shares
+-- include next_due
 -- include gates
 local LIST_PART_JOBS = 100
 local now, q = clock(ARGV[1]), queue_of(KEYS[1])
@@ -40,7 +41,7 @@ for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
   if uses(q, GROUPS) then
     local queued, is_due = shares().count(q, priority, now)
     all, ready = all + queued, ready + is_due
-    oldest = math.min(oldest, shares().first_due(q, priority))
+    oldest = math.min(oldest, first_due_of_groups(q, priority))
   end
   local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')
   if head[2] then oldest = math.min(oldest, tonumber(head[2])) end

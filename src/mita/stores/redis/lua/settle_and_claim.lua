@@ -38,8 +38,8 @@ rare = function()
   made_rare = {
     start_or_block = start_or_block, settle_one = settle_one, settle_each = settle_each,
     end_holds = end_holds, open_rates = open_rates, enter_wakes = enter_wakes, gates = gates,
-    ranked = ranked, busy = busy, check_types = check_types, check_all_types = check_all_types,
-    check_flow_types = check_flow_types,
+    ranked = ranked, busy = busy, check_types = check_types, check_used_types = check_used_types,
+    check_flow_types = check_flow_types, check_group_types = check_group_types,
   }
   return made_rare
 end
@@ -49,7 +49,7 @@ for i, root in ipairs(KEYS) do
   local q = queue_of(root)
   local meta = call('HMGET', q.meta, 'paused', 'lines', 'index', 'flow')
   queues[i], q.paused, q.used, q.index, q.flow = q, meta[1], meta[2] or '', meta[3], meta[4] or ''
-  if ARGV[12] ~= '0' then rare().check_all_types(q) end
+  if ARGV[12] ~= '0' then rare().check_used_types(q) end
 end
 
 local number = ARGV[9] ~= '' and ARGV[9]
@@ -90,7 +90,9 @@ for i = 1, tonumber(ARGV[6]) do
     open[#open + 1] = i
     q.has_holds = call('ZCARD', q.holds) > 0
     if q.has_holds then rare().end_holds(q, now) end
-    if uses(q, RATES) and next_wake_at(q) <= now then rare().open_rates(q, now) end
+    if uses(q, RATES) and call('ZCOUNT', q.wakes, '-inf', c.moment) > 0 then
+      rare().open_rates(q, now)
+    end
     if uses(q, LIMITED) then
       run_deletes() -- runs that have ended just now are not counted
       q.places = rare().gates().places_in(q, now)

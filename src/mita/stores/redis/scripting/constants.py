@@ -42,7 +42,7 @@ from mita.rules.busy import (
 from mita.rules.durable import ARRIVAL, SIGNAL, WAIT
 from mita.rules.gates import ONE_MS_US
 from mita.rules.readable import SET_ASIDE_KEEP, unreadable
-from mita.rules.shares import TURN_STEPS
+from mita.rules.shares import NO_GROUP, TURN_STEPS
 from mita.rules.states import AMENDABLE, DEAD, TERMINAL, WAITING
 from mita.rules.timeline import TIMELINE_LINES
 from mita.stores.shared.record import COUNTERS
@@ -75,6 +75,13 @@ NUMBERS = {
     "NORMAL_WEIGHT": NORMAL_WEIGHT_THOUSANDTHS,
     "LARGEST_NUMBER": 2**53 - 1,  # the largest whole number that a double holds exactly
 }
+# What of flow control a queue uses: letters in its `meta` (`lua/include/flow.lua`).
+USES = {
+    "LIMITED": "q",  # the queue has a limit
+    "KEY_LIMITS": "k",  # a key has a limit that an operator has set
+    "RATES": "r",  # a job with a rate has started, or waits
+    "GROUPS": "g",  # a job with `fair` was enqueued
+}
 TEXTS = {
     "ASKED_TOPIC": ASKED,
     "REPEATS_TOPIC": REPEATS,
@@ -84,6 +91,8 @@ TEXTS = {
     "ARRIVAL_PREFIX": ARRIVAL,
     "SIGNAL_PREFIX": SIGNAL,
     "WAIT_PREFIX": WAIT,
+    "NO_GROUP": NO_GROUP,
+    **USES,
     "UNREADABLE_ERROR": unreadable("its record cannot be read"),
 }
 _CHANGES: dict[str, type[Change]] = {

@@ -135,9 +135,12 @@ _SUFFIXES = {name: f":{_stored(name)}" for name in (*QUEUE_KEYS, *FLOW_KEYS, *NA
 def key_functions() -> str:
     """The same tables for the scripts: tables `q` and `s` make a name when it is first used."""
     queue = {name: _SUFFIXES[name] for name in QUEUE_KEYS | QUEUE_KEYS_BY_NAME}
-    flow = {name: _SUFFIXES[name] for name in FLOW_KEYS | GROUP_KEYS}
+    flow = "\n".join(
+        f"  if name == '{name}' then return '{_SUFFIXES[name]}' end"
+        for name in FLOW_KEYS | GROUP_KEYS
+    )
     namespace = {name: _SUFFIXES[name] for name in NAMESPACE_KEYS}
-    return _LUA.format(queue=as_lua(queue), flow=as_lua(flow), namespace=as_lua(namespace))
+    return _LUA.format(queue=as_lua(queue), flow=flow, namespace=as_lua(namespace))
 
 
 def type_checks() -> str:
@@ -168,7 +171,10 @@ _LUA = """\
 local QUEUE_SUFFIXES = {queue}
 local NAMESPACE_SUFFIXES = {namespace}
 
-local function flow_suffix(name) return ({flow})[name] end
+-- Not a table: the few calls that need these names would make it anew for each name.
+local function flow_suffix(name)
+{flow}
+end
 
 local function queue_key(q, name)
   local suffix = QUEUE_SUFFIXES[name] or flow_suffix(name)
@@ -180,7 +186,8 @@ end
 local function queue_of(root)
   return setmetatable({{
     root = root, name = root:match('{{(.*)}}$'), types_checked = false, flow_types_checked = false,
-    shared_lives = false, places = false, touched_keys = false,
+    shared_lives = false, places = false, touched_keys = false, virtual = false,
+    changed_levels = false,
   }}, {{ __index = queue_key }})
 end
 
@@ -207,10 +214,12 @@ _TYPE_CHECKS = """\
 -- The keys of flow control. Only a queue that uses it pays for this.
 local function check_flow_types(q)
 {flow_checks}
-  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
-    for _, name in ipairs({group_keys}) do redis.call('ZCARD', q[name] .. priority) end
-  end
   q.flow_types_checked = true
+end
+
+-- The keys of the groups of a priority.
+local function check_group_types(q, priority)
+  for _, name in ipairs({group_keys}) do redis.call('ZCARD', q[name] .. priority) end
 end
 
 -- Read every key of a queue: a key of another type raises here, before the first write.
@@ -222,11 +231,22 @@ local function check_types(q)
   return q
 end
 
+local function check_types_of(q, priority)
+  redis.call('ZCARD', due_of(q, priority))
+  redis.call('LLEN', ready_of(q, priority))
+  if q.flow:find(GROUPS, 1, true) then check_group_types(q, priority) end
+end
+
 local function check_all_types(q)
-  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
-    redis.call('ZCARD', due_of(q, priority))
-    redis.call('LLEN', ready_of(q, priority))
-  end
-  return check_types(q)
+  check_types(q)
+  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do check_types_of(q, priority) end
+  return q
+end
+
+-- The same for a script that gives no job another priority.
+local function check_used_types(q)
+  check_types(q)
+  q.used = q.used or redis.call('HGET', q.meta, 'lines') or ''
+  for priority in q.used:gmatch('%d') do check_types_of(q, priority) end
 end
 """

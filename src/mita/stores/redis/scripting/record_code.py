@@ -18,6 +18,8 @@ from .lua_text import as_lua, member
 from .record_layout import (
     CLIENT_FIELDS,
     FIRST_CLIENT_FIELDS,
+    FIRST_FLOW_FLAG,
+    FLAG_IN_RECORD,
     HEAD_FIELDS,
     LIVE_FIELDS,
     LUA_CLIENT_FIELDS,
@@ -80,10 +82,13 @@ def first_claim_maker(
     decode_other_version: Callable[[bytes], Any],
 ) -> Callable[[bytes, str, Moment], Claim]:
     """A function of a fixed part, its queue and the time: the claim of a job without a live part.
-    Its token is the time. A record with all fields, and one that does not have today's shape
-    (decoded by `decode_other_version`), are tried after the short one, which most jobs have."""
+    Its token is the time. The flag of a job with gates or a group says that the record has all
+    fields; other jobs have the short one, or one that does not have today's shape (decoded by
+    `decode_other_version`)."""
     source = f"""
 def first_claim(raw, queue, at):
+    if raw[{FLAG_IN_RECORD.start}:{FLAG_IN_RECORD.stop}] >= {chr(FIRST_FLOW_FLAG).encode()!r}:
+        return long_claim(raw, queue, at)
     try:
         {_values(FIRST_CLIENT_FIELDS)} = decode(raw)
     except ValidationError:

@@ -18,9 +18,9 @@ does; all numbers are big-endian):
 The script writes everything before the last array: only the server knows the time and the age. So
 it can read due time, priority and handle at fixed positions, and copies the rest unread. The age
 counts up in microseconds; it sorts jobs that are due at the same time. The flag is '0' plus 1 for a
-resource key, 2 for a unique key, 4 for gates and 8 for a group (`fair`). So a script that has the
-handle knows whether it must read more of the record. Only a debounce changes a fixed part: it
-replaces payload, options and headers.
+resource key, 2 for a unique key, 4 for gates, 8 for a group (`fair`) and 16 for a group with a
+weight other than 1. So a script that has the handle knows whether it must read more of the record.
+Only a debounce changes a fixed part: it replaces payload, options and headers.
 
 The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
 list. A job that was never claimed or amended has no live part. Jobs on their first run that were
@@ -68,13 +68,14 @@ LIVE_FIELDS = _FIRST_LIVE_FIELDS + tuple(
 # No record has fewer values than those of version 0.1.
 OLDEST_CLIENT_FIELDS, OLDEST_LIVE_FIELDS = len(FIRST_CLIENT_FIELDS), len(_FIRST_LIVE_FIELDS)
 
-_FLAG_PARTS = ("resource", "unique", "gates", "fair")  # they count 1, 2, 4 and 8
+_FLAG_PARTS = ("resource", "unique", "gates", "fair", "weight")  # they count 1, 2, 4, 8 and 16
 PLAIN_FLAG = "0"
 # The flag of a handle, by which of these a job has.
 HANDLE_FLAGS = {
     has: chr(ord(PLAIN_FLAG) + sum(2**at for at, one in enumerate(has) if one))
     for has in product((False, True), repeat=len(_FLAG_PARTS))
 }
+FIRST_FLOW_FLAG = ord(PLAIN_FLAG) + 2 ** _FLAG_PARTS.index("gates")  # gates, or a group
 
 # The head of a fixed part as Lua counts, and what MessagePack puts before each value.
 LUA_CONSTANTS: dict[str, int | str] = {
@@ -96,11 +97,12 @@ LUA_CONSTANTS: dict[str, int | str] = {
     "CREATED_AT": 3,
     "FLAG_AT": 9,
     "PLAIN_FLAG": ord(PLAIN_FLAG),
-    # a flag from here on: gates, or a group
-    "FIRST_FLOW_FLAG": ord(PLAIN_FLAG) + 2 ** _FLAG_PARTS.index("gates"),
+    "FIRST_FLOW_FLAG": FIRST_FLOW_FLAG,
+    "FIRST_WEIGHT_FLAG": ord(PLAIN_FLAG) + 2 ** _FLAG_PARTS.index("weight"),
     "ID_AT": 10,
 }
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle, as Python counts
+FLAG_IN_RECORD = slice(30, 31)  # of a fixed part, as Python counts
 
 _TYPES = get_type_hints(Job, include_extras=True)
 

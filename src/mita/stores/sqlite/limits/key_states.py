@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mita.model.gate import Gate, StoredLimit
 from mita.model.time import Moment
@@ -23,12 +24,15 @@ LARGEST_US = 2**62  # a larger number was not written by Mita
 
 
 class KeyState(Struct):
-    """One key in one transaction. `waited_for`: jobs wait at it. `rate` is the gate whose numbers
-    have changed; None: there is nothing to store."""
+    """One key in one transaction. `waited_for`: jobs wait at it, and the clock wakes the next
+    of them at `wake_at`. `rate` is the gate whose numbers have changed; None: there is nothing to
+    store. `is_counted`: `use` has all running jobs that have the key."""
 
     use: KeyUse
+    is_counted: bool
     stored: StoredLimit | None = None
     waited_for: bool = False
+    wake_at: Moment | None = None
     rate: Gate | None = None
 
 
@@ -55,15 +59,28 @@ def read_gates(text: str) -> tuple[Gate, ...]:
     return () if text == NO_GATES else _read_gates(text)
 
 
-def load(context: SqliteContext, queue: str, key: str) -> KeyState:
-    """What is known of a key."""
-    holders, until, has_record, tat_us, woken_us, stored, waited_for = context.row(
-        "key_state", queue=queue, key=key
+def load(context: SqliteContext, queue: str, key: str, *, counted: bool) -> KeyState:
+    """What is known of a key. Only a gate with a limit needs its running jobs to be `counted`."""
+    name = "key_state" if counted else "key_state_uncounted"
+    holders, until, has_record, tat_us, woken_us, stored, wake_at, waited_for = context.row(
+        name, queue=queue, key=key
     )
     if not has_record:
-        return KeyState(KeyUse(holders, until or 0))
+        return KeyState(KeyUse(holders, until or 0), counted)
     use = KeyUse(holders, until or 0, as_number_us(tat_us), as_number_us(woken_us))
-    return KeyState(use, as_limit(stored), bool(waited_for))
+    clock = wake_at if isinstance(wake_at, int) else None
+    return KeyState(use, counted, as_limit(stored), bool(waited_for), clock)
+
+
+def gate_in_force(context: SqliteContext, queue: str, declared: Gate, state: KeyState) -> Gate:
+    """The gate with what an operator has set for its key. If that needs the running jobs that have
+    the key, they are counted."""
+    gate = gates.effective(declared, state.stored)
+    if gate.limit is not None and not state.is_counted:
+        counted = context.value("key_count", queue=queue, key=gate.key)
+        state.use = replace(state.use, holders=counted + state.use.holders)
+        state.is_counted = True
+    return gate
 
 
 def store_rate(

@@ -1,7 +1,7 @@
 """Queues that are paused or limited, or that have groups. Other queues have no `QueueState`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -26,18 +26,28 @@ class QueueState(Struct):
     running: int = 0
 
 
-QueueStates: TypeAlias = Mapping[str, QueueState]
+class Stops(NamedTuple):
+    """What may stop a job from starting, beside its own keys: the state of its queue, keys on hold,
+    and keys that wait for their rate."""
+
+    queues: Mapping[str, QueueState]
+    any_hold: bool
+    any_rate: bool
 
 
-def load(context: SqliteContext) -> QueueStates | None:
-    """The queues that need a closer look; None if neither a queue nor a key does."""
-    if not context.value("claim_any_stops"):
+def load(context: SqliteContext) -> Stops | None:
+    """The queues and keys that need a closer look; None if there are none."""
+    any_queue, any_hold, any_rate = context.row("claim_any_stops")
+    if not (any_queue or any_hold or any_rate):
         return None
-    return {
+    queues = {
         name: QueueState(paused is not None, as_limit(limit), as_number_us(tat_us), bool(groups))
-        for name, paused, limit, tat_us, groups in context.rows("claim_stops")
+        for name, paused, limit, tat_us, groups in (
+            context.rows("claim_stops") if any_queue else ()
+        )
         if is_text([name])
     }
+    return Stops(queues, any_hold, any_rate)
 
 
 def places(context: SqliteContext, queue: str, state: QueueState) -> int:
@@ -96,12 +106,14 @@ def give_back(context: SqliteContext, claims: Iterable[Claim]) -> None:
 
 def notify_limited(
     context: SqliteContext,
-    states: QueueStates | None,
+    stops: Stops | None,
     settlements: Sequence[Settlement],
     took: Sequence[bool],
 ) -> None:
     """A run that ends in a limited queue makes a place: notify the workers."""
-    limited = {name for name, state in (states or {}).items() if state.limit is not None}
+    if stops is None:
+        return
+    limited = {name for name, state in stops.queues.items() if state.limit is not None}
     if limited:
         ended = zip(settlements, took, strict=True)
         context.topics |= {one.claim.queue for one, valid in ended if valid} & limited

@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Iterable
-from copy import copy
 from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
@@ -26,68 +25,73 @@ ALL_JOBS = 1_000_000_000  # more than a queue ever has
 _Queued: TypeAlias = tuple[int, int, Weight]  # due, seq, weight
 _Entry: TypeAlias = tuple[int, int, int, str]  # virtual time, due, seq, name of the group
 _read_jobs = msgspec.json.Decoder(list[_Queued]).decode
-_read_groups = msgspec.json.Decoder(list[tuple[int, str | None, list[_Queued]]]).decode
+# priority, its virtual time, group, virtual time of the group, its first jobs
+_Found: TypeAlias = tuple[int, int | None, str | None, int | None, list[_Queued]]
+_read_groups = msgspec.json.Decoder(list[_Found]).decode
 
 
-class Group(Struct):
-    """The first due jobs of one group, and which of them is next. `is_whole`: there are no
-    others."""
+class Group(Struct, frozen=True):
+    """The first due jobs of one group. `is_whole`: there are no others."""
 
     fair: str | None
     jobs: list[_Queued]
     is_whole: bool
-    at: int = 0
-
-    @property
-    def name(self) -> str:
-        return NO_GROUP if self.fair is None else self.fair
-
-    @property
-    def is_used_up(self) -> bool:
-        """Whether more of its jobs must be looked up."""
-        return self.at == len(self.jobs) and not self.is_whole
 
 
 class PriorityTurns(Struct):
-    """The groups of one priority. `heap` has each group that has a job, by the virtual time at
-    which it starts: none of them is before `virtual`, so the entries stay right while it moves."""
+    """The groups of one priority, by name, and which job of each is next (`at`). `heap` has each
+    group that has a job, by the virtual time at which it starts: none of them is before `virtual`,
+    so the entries stay right while it moves. `moved`: the groups whose time has changed."""
 
     priority: int
-    virtual: int = 0
+    virtual: int
     finished: dict[str, int] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
     heap: list[_Entry] = field(default_factory=list)
     moved: set[str] = field(default_factory=set)
 
-    def push(self, group: Group) -> None:
+    def add(self, name: str, group: Group) -> None:
+        """Add a group, or other jobs of a group that was used up."""
+        self.groups[name], self.at[name] = group, 0
+        self._push(name, group, 0)
+
+    def _push(self, name: str, group: Group, at: int) -> None:
         """Add a group with its next job, if it has one."""
-        if group.at < len(group.jobs):
-            due, seq, _ = group.jobs[group.at]
-            tag = start_tag(self.virtual, self.finished.get(group.name, 0))
-            heappush(self.heap, (tag, due, seq, group.name))
+        if at < len(group.jobs):
+            due, seq, _ = group.jobs[at]
+            tag = start_tag(self.virtual, self.finished.get(name, 0))
+            heappush(self.heap, (tag, due, seq, name))
 
-    def next_group(self) -> Group:
-        """The group whose turn it is."""
-        return self.groups[self.heap[0][3]]
-
-    def take(self, group: Group, *, starts: bool) -> int:
-        """Take the next job of the group whose turn it is: it starts, or it was sent away. Returns
-        its number."""
-        tag, _, seq, name = heappop(self.heap)
+    def take(self, *, starts: bool) -> bool:
+        """Take the job whose turn it is: it starts, or it was sent away. Returns whether more jobs
+        of its group must be looked up."""
+        tag, _, _, name = heappop(self.heap)
+        group, at = self.groups[name], self.at[name]
         if starts:
             self.virtual = tag
-            weight = NORMAL_WEIGHT_THOUSANDTHS if group.fair is None else group.jobs[group.at][2]
+            weight = NORMAL_WEIGHT_THOUSANDTHS if group.fair is None else group.jobs[at][2]
             self.finished[name] = finish_tag(tag, weight)
             self.moved.add(name)
-        group.at += 1
-        self.push(group)
-        return seq
+        at += 1
+        self.at[name] = at
+        self._push(name, group, at)
+        return at == len(group.jobs) and not group.is_whole
+
+    def used_up(self) -> list[str]:
+        """The groups of which more jobs must be looked up."""
+        return [
+            name
+            for name, group in self.groups.items()
+            if not group.is_whole and self.at[name] == len(group.jobs)
+        ]
 
     def copied(self) -> "PriorityTurns":
         """A copy that can be changed by itself."""
-        groups = {name: copy(group) for name, group in self.groups.items()}
-        finished, moved = self.finished.copy(), self.moved.copy()
-        return PriorityTurns(self.priority, self.virtual, finished, groups, self.heap.copy(), moved)
+        dicts = (self.finished.copy(), self.groups.copy(), self.at.copy())
+        return PriorityTurns(
+            self.priority, self.virtual, *dicts, self.heap.copy(), self.moved.copy()
+        )
 
 
 class QueueTurns:
@@ -115,9 +119,8 @@ class QueueTurns:
         or if more jobs of a group must be looked up."""
         seqs: list[int] = []
         while len(seqs) < most and (one := self.next()):
-            group = one.next_group()
-            seqs.append(one.take(group, starts=True))
-            if group.is_used_up:
+            seqs.append(one.heap[0][2])
+            if one.take(starts=True):
                 break
         return seqs
 
@@ -130,20 +133,15 @@ def load(context: SqliteContext, queue: str, limit: int, ageing: Wait | None) ->
     """The groups of a queue with their first due jobs: enough for about `limit` starts."""
     priorities: dict[int, PriorityTurns] = {}
     each, text = context.row("claim_groups", queue=queue, now=context.now, limit=limit)
-    groups = [group for group in _read_groups(text) if group[2]]
-    for priority, _, _ in groups:
-        priorities.setdefault(priority, PriorityTurns(priority))
-    for priority, fair, tag in context.rows("claim_turns", queue=queue):
-        if priority not in priorities:
-            continue  # nothing is ready there
-        if fair is None:
-            priorities[priority].virtual = as_number_us(tag)
-        else:
-            priorities[priority].finished[fair] = as_number_us(tag)
-    for priority, fair, jobs in groups:
-        group = Group(fair, jobs, is_whole=len(jobs) < each)
-        priorities[priority].groups[group.name] = group
-        priorities[priority].push(group)
+    for priority, virtual, fair, finished, jobs in _read_groups(text):
+        if not jobs:
+            continue
+        one = priorities.get(priority)
+        if one is None:
+            one = priorities[priority] = PriorityTurns(priority, as_number_us(virtual))
+        name = NO_GROUP if fair is None else fair
+        one.finished[name] = as_number_us(finished)
+        one.add(name, Group(fair, jobs, is_whole=len(jobs) < each))
     return QueueTurns(priorities.values(), ageing)
 
 
@@ -164,17 +162,21 @@ def claim_groups(
     while len(taken) < wanted.limit and examined < SCAN_JOBS and turns.next():
         before = turns.copied()
         rows = _rows(context, turns, before, min(wanted.limit - len(taken), READ_JOBS))
-        if any(map(resources.has_keys, rows)):
+        if any(row[-1].__class__ is tuple for row in rows):  # rare fields: it may have a key
             turns = before
             rows, seen = _admitted(turns, {row[0]: row for row in rows}, admission)
             examined += seen
         taken += rows
-        _read_on(context, queue, turns)
+        if len(taken) < wanted.limit:
+            _read_on(context, queue, turns)
     admission.finish()
     if taken:
         seqs, until = as_json([row[0] for row in taken]), now + wanted.lease
         context.run("claim_take", seqs=seqs, now=now, until=until, worker=wanted.worker)
-        _store(context, queue, turns)
+        for one in turns.priorities:
+            if one.moved:
+                moved = {name: one.finished[name] for name in one.moved}
+                store_turns(context, queue, one.priority, one.virtual, moved)
     cut_short = len(taken) < wanted.limit and turns.next() is not None
     return [to_claim(row, now) for row in taken], cut_short
 
@@ -201,16 +203,14 @@ def _admitted(
     cannot pass a gate takes no turn, so the turns go on as far as the rows are known."""
     admitted, examined = [], 0
     while one := turns.next():
-        group = one.next_group()
-        row = rows.get(group.jobs[group.at][1])
+        row = rows.get(one.heap[0][2])
         if row is None:
             break
         examined += 1
         starts = admission.admits(row)
         if starts:
             admitted.append(row)
-        one.take(group, starts=starts)
-        if group.is_used_up:
+        if one.take(starts=starts):
             break
     return admitted, examined
 
@@ -218,36 +218,29 @@ def _admitted(
 def _read_on(context: SqliteContext, queue: str, turns: QueueTurns) -> None:
     """Look up more jobs of the groups that are used up, behind the last one that is known."""
     for one in turns.priorities:
-        for group in one.groups.values():
-            if group.is_used_up:
-                _look_up(context, queue, one, group)
+        for name in one.used_up():
+            fair, [*_, (due, seq, _)] = one.groups[name].fair, one.groups[name].jobs
+            text = context.value(
+                "claim_more_of_group",
+                queue=queue,
+                priority=one.priority,
+                fair=fair,
+                now=context.now,
+                due=due,
+                seq=seq,
+                limit=MORE_JOBS,
+            )
+            jobs = _read_jobs(text)
+            one.add(name, Group(fair, jobs, is_whole=len(jobs) < MORE_JOBS))
 
 
-def _look_up(context: SqliteContext, queue: str, one: PriorityTurns, group: Group) -> None:
-    """Look up more jobs of a group, behind the last one that is known."""
-    due, seq, _ = group.jobs[-1]
-    text = context.value(
-        "claim_more_of_group",
-        queue=queue,
-        priority=one.priority,
-        fair=group.fair,
-        now=context.now,
-        due=due,
-        seq=seq,
-        limit=MORE_JOBS,
-    )
-    group.jobs, group.at = _read_jobs(text), 0
-    group.is_whole = len(group.jobs) < MORE_JOBS
-    one.push(group)
-
-
-def _store(context: SqliteContext, queue: str, turns: QueueTurns) -> None:
-    """Store the virtual times that have changed, and forget those that nobody is ahead of."""
-    for one in turns.priorities:
-        if not one.moved:
-            continue
-        which = {"queue": queue, "priority": one.priority, "virtual": one.virtual}
-        context.run("claim_turn_moves", **which)
-        moved = [(queue, one.priority, name, one.finished[name]) for name in one.moved]
-        context.run_many("claim_group_moves", moved)
-        context.run("claim_forget_groups", **which)
+def store_turns(
+    context: SqliteContext, queue: str, priority: int, virtual: int, finished: dict[str, int]
+) -> None:
+    """Store the virtual times of a priority and of some of its groups, and forget the groups that
+    are not ahead of it."""
+    which = {"queue": queue, "priority": priority, "virtual": virtual}
+    context.run("claim_turn_moves", **which)
+    moved = [(queue, priority, name, tag) for name, tag in finished.items()]
+    context.run_many("claim_group_moves", moved)
+    context.run("claim_forget_groups", **which)

@@ -49,7 +49,6 @@ create table _mita_share (
   finished integer not null,
   primary key (queue, priority, fair)
 ) without rowid;
-create index _mita_caught_up on _mita_share (queue, priority, finished);
 
 -- The groups of a priority are read one by one. A blocked job waits at any of its keys.
 drop index _mita_ready;

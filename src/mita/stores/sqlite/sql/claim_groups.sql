@@ -1,26 +1,46 @@
 -- The first due jobs of each group of a queue, as ONE JSON text: of each group its share of `limit`
--- jobs, and two more. The recursion goes from group to group over the index, so a group with
--- 100,000 jobs costs no more than a group with one.
+-- jobs, and two more. The recursion goes from priority to priority and from group to group over the
+-- index, so a group with 100,000 jobs costs no more than a group with one.
 -- In: queue, now, limit.
 -- Out: how many jobs of a group were read at most; a list of
--- [priority, group (null: none), [[due, seq, weight], …]].
-with recursive g (priority, fair) as materialized (
-  select p.column1, (
-    select min(fair) from _mita_job indexed by _mita_ready
-    where state = {queued} and queue = :queue and priority = p.column1 and fair is not null)
-  from (values {priorities}) as p
+-- [priority, its virtual time, group (null: none), virtual time of the group,
+-- [[due, seq, weight], …]].
+with recursive p (priority) as (
+  select priority from (
+    select priority from _mita_job indexed by _mita_ready
+    where state = {queued} and queue = :queue order by priority limit 1)
+  union all
+  select (select priority from _mita_job indexed by _mita_ready
+          where state = {queued} and queue = :queue and priority > p.priority
+          order by priority limit 1)
+  from p where p.priority is not null
+), g (priority, fair) as materialized (
+  select p.priority, (
+    select fair from _mita_job indexed by _mita_ready
+    where state = {queued} and queue = :queue and priority = p.priority and fair is not null
+    order by fair limit 1)
+  from p where p.priority between {lowest_priority} and {highest_priority}
   union all
   select g.priority, (
-    select min(fair) from _mita_job indexed by _mita_ready
-    where state = {queued} and queue = :queue and priority = g.priority and fair > g.fair)
+    select fair from _mita_job indexed by _mita_ready
+    where state = {queued} and queue = :queue and priority = g.priority and fair > g.fair
+    order by fair limit 1)
   from g where g.fair is not null
 ), n (each) as materialized (
   select :limit / max(1, count(fair)) + 2 from g
 )
-select (select each from n), json_group_array(json_array(g.priority, g.fair, json((
-    select json_group_array(json_array(due, seq, weight)) from (
-      select due, seq, weight from _mita_job indexed by _mita_ready
-      where state = {queued} and queue = :queue and priority = g.priority and fair is g.fair
-        and due <= :now
-      order by due, seq limit (select each from n))))))
+select (select each from n), json_group_array(json_array(
+    g.priority,
+    (select virtual from _mita_turn as t
+     where t.queue = :queue and t.priority = g.priority and typeof(virtual) = 'integer'),
+    g.fair,
+    (select finished from _mita_share as s
+     where s.queue = :queue and s.priority = g.priority and s.fair = coalesce(g.fair, '')
+       and typeof(finished) = 'integer'),
+    json((
+      select json_group_array(json_array(due, seq, weight)) from (
+        select due, seq, weight from _mita_job indexed by _mita_ready
+        where state = {queued} and queue = :queue and priority = g.priority and fair is g.fair
+          and due <= :now
+        order by due, seq limit (select each from n))))))
 from g

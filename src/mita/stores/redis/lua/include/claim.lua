@@ -164,10 +164,13 @@ end
 -- How many more jobs of this queue the call may start.
 local function wanted(q, c) return q.places and math.min(c.left, q.places) or c.left end
 
+-- include claim_alone
+
 -- Claim from one queue, the highest priority first. Then `q.next_due` says for each priority when
 -- its next job is due; a job in a list is due now.
 local function claim(q, c)
-  if uses(q, GROUPS) or (c.ageing and #q.used > 1) then return rare().ranked().claim(q, c) end
+  if uses(q, GROUPS) then return claim_with_groups(q, c) end
+  if c.ageing and #q.used > 1 then return rare().ranked().claim(q, c) end
   for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
     local empty = not q.first_due[priority]
     while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
@@ -184,9 +187,10 @@ local function claim(q, c)
   end
 end
 
--- When the next key with a rate wakes a job; 0: at each claim (see gates); math.huge: never.
-local function next_wake_at(q, after)
-  local found = call('ZRANGEBYSCORE', q.wakes, after or '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+-- When the next key with a rate wakes a job by the clock; math.huge: never. A key with 0 is tried
+-- at each claim (see gates).
+local function next_wake_at(q)
+  local found = call('ZRANGEBYSCORE', q.wakes, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return tonumber(found[2] or math.huge)
 end
 
@@ -198,7 +202,7 @@ local function next_claim_at(q, now)
   if q.places and soonest < math.huge then
     soonest = rare().gates().next_start(q, soonest, now) or math.huge
   end
-  if uses(q, RATES) then soonest = math.min(soonest, next_wake_at(q, '(0')) end
+  if uses(q, RATES) then soonest = math.min(soonest, next_wake_at(q)) end
   local holds = q.has_holds and call('ZRANGE', q.holds, 0, CALL_ITEMS - 1, 'WITHSCORES') or {}
   for i = 1, #holds, 2 do
     if call('EXISTS', q.waiting .. holds[i]) == 1 then

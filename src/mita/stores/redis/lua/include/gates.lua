@@ -111,6 +111,8 @@ local function gates()
     q.levels = q.levels or {}
     q.levels[gate.key] = { tat, woken, gate.interval, gate.burst }
     call('HSET', q.rates, gate.key, cmsgpack.pack(q.levels[gate.key]))
+    q.changed_levels = q.changed_levels or {}
+    q.changed_levels[gate.key] = true
     set_use(q, RATES, true)
     touch_key(q, gate.key)
   end

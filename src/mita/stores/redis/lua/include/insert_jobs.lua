@@ -23,7 +23,7 @@ local function rare()
 -- include gates
   made_rare = {
     holder = unique_holder, take = take_unique, meet_twin = meet_twin, enter_wakes = enter_wakes,
-    check_all_types = check_all_types, check_flow_types = check_flow_types,
+    check_all_types = check_all_types, check_group_types = check_group_types,
   }
   return made_rare
 end
@@ -124,11 +124,13 @@ local function write_jobs(q, registry, now)
 end
 
 -- What is to be added to the sorted set of a group.
+local priorities_with_groups = {}
 local function index_of_group(q, priority, group)
   local name = priority .. ':' .. group
   if not q.indexes[name] then
     call('ZCARD', q.group .. name)
-    if not q.flow_types_checked then rare().check_flow_types(q) end
+    if not priorities_with_groups[q.root .. priority] then rare().check_group_types(q, priority) end
+    priorities_with_groups[q.root .. priority] = true
     q.indexes[name] = { priority = priority, group = group }
   end
   return q.indexes[name]

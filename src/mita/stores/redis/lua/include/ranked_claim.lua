@@ -12,7 +12,6 @@ local function ranked()
   if made_ranked then return made_ranked end
   local k, s = {}, shares()
   made_ranked = k
--- include turns
   local FIRST_PART_JOBS = 16 -- then twice as many each time, while they are all of one priority
 
   local function rank(c, priority, due)
@@ -75,13 +74,8 @@ local function ranked()
 
   -- Groups: one job after the other
 
-  local function plain_head(q, c, priority)
-    q.plain_heads = q.plain_heads or {}
-    if q.plain_heads[priority] == nil then
-      q.plain_heads[priority] = first_plain(q, c, priority) or false
-    end
-    return q.plain_heads[priority]
-  end
+-- include turns
+-- include write_turns
 
   local function read_weight(fixed)
     local r = {}
@@ -89,64 +83,57 @@ local function ranked()
     return r.weight
   end
 
-  local function weight_of(job)
-    if job.group == NO_GROUP then return NORMAL_WEIGHT end
-    local ok, weight = pcall(read_weight, job.fixed)
+  local function weight_of(q, handle)
+    if handle:byte(FLAG_AT) < FIRST_WEIGHT_FLAG then return NORMAL_WEIGHT end
+    local ok, weight = pcall(read_weight, call('HGET', q.jobs, handle:sub(ID_AT)))
     return ok and weight or NORMAL_WEIGHT
   end
 
   -- Start a job that was taken out, or note it for the end. Returns whether it starts.
-  local function start_or_note(q, c, job, taken)
-    if not has_gates(job.handle:byte(FLAG_AT)) then
-      taken[#taken + 1] = job.handle
+  local function start_or_note(q, c, handle, taken)
+    if not has_gates(handle:byte(FLAG_AT)) then
+      taken[#taken + 1] = handle
       return true
     end
     start_taken(q, c, taken)
     for i = #taken, 1, -1 do taken[i] = nil end
     local before = #c.fixed
-    start_taken(q, c, { job.handle })
+    start_taken(q, c, { handle })
     return #c.fixed > before
   end
 
-  -- The priority whose next job goes first. `head_of` returns the next job of a priority. With
+  -- The turns of the priority whose next job goes first, and the group that has this job. With
   -- strict priorities no lower one is looked at.
-  local function best_priority(q, c, head_of)
-    local best, best_rank
-    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
-      local job = q.first_due[priority] and head_of(priority)
-      if job and not c.ageing then return priority end
-      local its_rank = job and rank(c, priority, job.due)
-      if job and (not best or its_rank < best_rank) then best, best_rank = priority, its_rank end
+  local function best_turns(q, c, priorities, all, most)
+    local best, best_group, best_rank
+    for i = 1, #priorities do
+      local priority = priorities[i]
+      local t = all[priority] or turns_of(q, c, priority, most)
+      all[priority] = t
+      local group = next_group(q, c, t)
+      if group and (not c.ageing or #priorities == 1) then return t, group end
+      local its_rank = group and rank(c, priority, group.due)
+      if group and (not best or its_rank < best_rank) then
+        best, best_group, best_rank = t, group, its_rank
+      end
     end
-    return best
+    return best, best_group
   end
 
   local function take_turns(q, c)
     local most = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)
-    local turns, heads, groups, taken, met = {}, {}, {}, {}, 0
-    local function head_of(priority)
-      turns[priority] = turns[priority] or turns_of(q, priority, c.now, most)
-      if heads[priority] == nil then
-        local plain_job = plain_head(q, c, priority)
-        local job, group = next_turn(q, turns[priority], plain_job, c.now)
-        heads[priority], groups[priority] = job or false, group
-      end
-      return heads[priority]
-    end
+    local all, taken, met, priorities = {}, {}, 0, {}
+    for priority in pairs(q.first_due) do priorities[#priorities + 1] = priority end
+    table.sort(priorities, function(one, other) return one > other end)
     while met < most and wanted(q, c) > #taken do
-      local priority = best_priority(q, c, head_of)
-      if not priority then break end
-      local t, job, group = turns[priority], heads[priority], groups[priority]
-      if group == t.without_group then
-        take_plain(q, priority, job)
-        q.plain_heads[priority] = nil
-      else
-        take_from_group(t, group)
-      end
-      heads[priority], met, c.looked_at = nil, met + 1, c.looked_at + 1
-      if start_or_note(q, c, job, taken) then count_turn(t, group, job, weight_of(job)) end
+      local t, group = best_turns(q, c, priorities, all, most)
+      if not t then break end
+      local handle = group.handle
+      take_first(q, c, t, group)
+      met, c.looked_at = met + 1, c.looked_at + 1
+      end_turn(c, t, group, start_or_note(q, c, handle, taken), weight_of(q, handle))
     end
-    for _, t in pairs(turns) do write_turns(q, t) end
+    for _, t in pairs(all) do write_turns(q, t) end
     start_taken(q, c, taken)
     return met
   end
@@ -211,16 +198,13 @@ local function ranked()
 
   -- Claim from one queue, as `claim` does.
   function k.claim(q, c)
-    local has_groups = uses(q, GROUPS)
+    local take = uses(q, GROUPS) and take_turns or take_ranked
     if wanted(q, c) > 0 then check_claim_types(q, CALL_ITEMS, FIRST_FLOW_FLAG) end
-    local take = has_groups and take_turns or take_ranked
-    while wanted(q, c) > 0 and c.looked_at < CALL_ITEMS and take(q, c) > 0 do end
-    local wants_more = c.left > 0 or c.limit == 0
-    for priority, due in pairs(q.first_due) do
-      local is_listed = wants_more and call('LLEN', ready_of(q, priority)) > 0
-      if has_groups then due = math.min(due, s.first_due(q, priority)) end
-      q.next_due[priority] = is_listed and 0 or due
+    for priority in pairs(take == take_turns and q.first_due or {}) do
+      check_group_types(q, priority)
     end
+    while wanted(q, c) > 0 and c.looked_at < CALL_ITEMS and take(q, c) > 0 do end
+    read_next_due(q, c)
   end
 
   return k

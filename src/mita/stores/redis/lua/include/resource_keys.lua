@@ -72,8 +72,8 @@ local function wake(q, key, now, most)
     many = math.min(first.limit - call('SCARD', q.holders .. key), most)
   end
   if many <= 0 then return end
-  for _, handle in ipairs(call('ZRANGE', q.waiting .. key, 0, many - 1)) do
-    local r = load_handle(q, handle)
+  for i, handle in ipairs(call('ZRANGE', q.waiting .. key, 0, many - 1)) do
+    local r = i == 1 and first or load_handle(q, handle)
     if r and not r.unreadable and r.state == State.BLOCKED and r.blocked_at == key then
       move(q, r, State.QUEUED, r.due)
     end
@@ -93,7 +93,7 @@ end
 
 local function end_holds(q, now)
   local over = call('ZRANGEBYSCORE', q.holds, '-inf', now, 'LIMIT', 0, CALL_ITEMS)
-  if #over > 0 and not q.types_checked then check_all_types(q) end
+  if #over > 0 and not q.types_checked then check_used_types(q) end
   for _, key in ipairs(over) do
     call('ZREM', q.holds, key)
     wake(q, key, now, CALL_ITEMS)
@@ -103,7 +103,7 @@ end
 -- Wake the jobs whose rate has tokens again. Keys whose time has not come cost nothing.
 local function open_rates(q, now)
   local keys = call('ZRANGEBYSCORE', q.wakes, '-inf', now, 'LIMIT', 0, WOKEN_KEYS)
-  if #keys > 0 and not q.types_checked then check_all_types(q) end
+  if #keys > 0 and not q.types_checked then check_used_types(q) end
   for _, key in ipairs(keys) do wake(q, key, now, CALL_ITEMS) end
 end
 

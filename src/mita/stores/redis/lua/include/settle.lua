@@ -46,7 +46,7 @@ local function settle_forgotten(q, tokens, from, n, verdict, now)
         gone[m] = id
         alone[#alone + 1] = id
       else
-        if live and not q.types_checked then rare().check_all_types(q) end
+        if live and not q.types_checked then rare().check_used_types(q) end
         if not live or not rare().settle_one(q, id, token, verdict, '', now) then
           stale[#stale + 1] = at
         end
@@ -102,7 +102,7 @@ local function settle_kept(q, tokens, from, n, verdict, keep, now)
       if not live or success.stale then
         stale[#stale + 1] = at
       elseif not success.live then
-        if not q.types_checked then rare().check_all_types(q) end
+        if not q.types_checked then rare().check_used_types(q) end
         rare().settle_one(q, id, token, verdict, '+' .. result, now)
       else
         m = m + 2

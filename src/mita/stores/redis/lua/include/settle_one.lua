@@ -21,6 +21,17 @@ local function put_back(q, r, state, wait, at, now, signal)
   save(q, r)
 end
 
+-- A run with this key has ended: wake the next job. If the jobs that wait there wait for a token
+-- that comes later, nothing is to be done, and nothing is read. `wakes` knows when it comes, unless
+-- this script has changed the rate.
+local function wake_next(q, key, now)
+  if q.flow ~= '' and uses(q, RATES) and not (q.changed_levels and q.changed_levels[key]) then
+    local at = call('ZSCORE', q.wakes, key)
+    if at and tonumber(at) > now then return end
+  end
+  wake(q, key, now, 1)
+end
+
 -- Any job. What was asked while it ran comes first (`rules.asked`). The values of the verdict are
 -- in the order of `codec.pack_verdict`. Returns false for a stale token.
 local function settle_one(q, id, token, verdict, result, now)
@@ -51,12 +62,14 @@ local function settle_one(q, id, token, verdict, result, now)
   if first and hold_wait then
     hold(q, first, moment(hold_wait, hold_at, now), now)
   elseif first then
-    wake(q, first, now, 1)
+    wake_next(q, first, now)
   end
-  for i, key in ipairs(r.gates and keys_of(r) or {}) do
-    if i > 1 then wake(q, key, now, 1) end
+  if r.gates then
+    for i, key in ipairs(keys_of(r)) do
+      if i > 1 then wake_next(q, key, now) end
+    end
   end
-  if uses(q, LIMITED) then topics[q.name] = true end
+  if q.flow ~= '' and uses(q, LIMITED) then topics[q.name] = true end
   return true
 end
 

@@ -10,7 +10,6 @@
 -- Only queues with groups need these functions, so they are made when `shares()` is first called.
 
 -- include flow_changes
-local NO_GROUP = ''
 
 local made_shares
 local function shares()
@@ -67,16 +66,6 @@ local function shares()
   end
 
   function s.finish_tag(start, weight) return start + math.floor(ONE_TURN / weight) end
-
-  -- When the first job of all groups is due; math.huge if there is none.
-  function s.first_due(q, priority)
-    local due = math.huge
-    for _, entries in ipairs({ q.groups_next, q.groups_later }) do
-      local found = call('ZRANGE', entries .. priority, 0, 0, 'WITHSCORES')[2]
-      due = math.min(due, tonumber(found or math.huge))
-    end
-    return due
-  end
 
   -- Which of two first jobs goes before the other: by virtual time, due time and age.
   function s.goes_before(one, other)
