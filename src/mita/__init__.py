@@ -6,7 +6,6 @@ from mita.client.bulk import Confirm, ShowProgress
 from mita.client.enqueue import TransactionalSender as TransactionalSender
 from mita.client.filters import JobFilters
 from mita.client.flow_run import FlowRun
-from mita.client.flow_step import Step
 from mita.client.flows import Flow, GroupFlow, Link
 from mita.client.repeat_spec import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
@@ -59,6 +58,7 @@ from mita.rules.judge import Retention as Retention
 from mita.settings import StoreURL
 from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable
 from mita.tasks import Bound as BoundTask
+from mita.tasks.flow_step import Step
 from mita.tasks.job import Scope as OnceScope
 from mita.tasks.options import Choices as JobOptions
 from mita.tasks.options import TaskChoices as TaskOptions

@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from mita.client import JobSender, unknown_task
+from mita.client import JobSender
 from mita.engine.importing import plan_processes
 from mita.engine.scheduler_process import StandaloneScheduler
 from mita.engine.worker import Worker
@@ -25,6 +25,7 @@ from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettin
 from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
 from mita.tasks import Declare, Options, Registry, Task
+from mita.tasks.calls import unknown_task
 
 make_logs_printable()
 

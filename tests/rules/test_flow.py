@@ -6,19 +6,16 @@ from hypothesis import strategies as st
 from mita.model.flow import MOST_PREDECESSORS
 from mita.model.job import State
 from mita.rules.flow import (
-    PlannedJob,
-    PlannedStep,
     Told,
-    merged,
     number_of,
     pack_told,
-    plan,
     read_told,
     receivers,
     step_id,
     together,
     told_to_counter,
 )
+from mita.rules.flow_plan import PlannedJob, PlannedStep, merged, plan
 
 RESULTS = st.tuples(st.integers(0, 50), st.binary(max_size=3))
 

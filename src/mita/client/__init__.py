@@ -1,6 +1,5 @@
 """The methods of an app that work with jobs in the store."""
 
-from .calls import unknown_task as unknown_task
 from .client import Client as Client
 from .enqueue import JobSender as JobSender
 from .enqueue import new_jobs as new_jobs

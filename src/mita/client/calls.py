@@ -11,6 +11,7 @@ from mita.rules.flow import CHILD
 from mita.rules.names import check_key
 from mita.tasks import Call
 from mita.tasks.annotations import STORABLE
+from mita.tasks.calls import check_call
 from mita.tasks.limits import CallLimits
 from mita.tasks.stored import UNSTORABLE, encode
 
@@ -60,14 +61,6 @@ def check_calls(calls: Iterable[Call[Any]], tasks: Mapping[str, object]) -> list
     return listed
 
 
-def check_call(call: Call[Any], tasks: Mapping[str, object]) -> None:
-    """Raise `UsageError` if this is no call of one of these tasks."""
-    if not isinstance(call, Call):
-        raise UsageError(f"{call!r} is not a call: make one with task.call(…), and do not await it")
-    if call.task not in tasks:
-        raise UsageError(unknown_task(call.task, tasks))
-
-
 def signal_job(name: str, value: object) -> SignalJob:
     """Return the change that signals a job. Raises `UsageError` for a value that cannot be
     stored."""
@@ -82,15 +75,6 @@ def signal_job(name: str, value: object) -> SignalJob:
             f"signal {name!r}: a value of type {type(value).__qualname__} cannot be stored "
             f"({error}); values are {STORABLE}"
         ) from error
-
-
-def unknown_task(name: str, tasks: Mapping[str, object]) -> str:
-    """The text of the error for a task that is not registered."""
-    known = ", ".join(sorted(tasks)) or "none yet"
-    return (
-        f"no task {name!r} is registered with this app: declare it with @app.task, or import "
-        f"its module (known: {known})"
-    )
 
 
 def unknown_job(id: str) -> UsageError:

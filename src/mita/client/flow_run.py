@@ -20,15 +20,15 @@ from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.display import as_datetime, shown
 from mita.rules.durable import arrivals
-from mita.rules.flow import FLOW_TASK, FlowSpec, patrol_wait, read_spec, step_id
+from mita.rules.flow import FLOW_TASK, patrol_wait, step_id
+from mita.rules.flow_plan import FlowSpec, read_spec
 from mita.rules.judge import Retention, first_line
 from mita.rules.states import ALIVE, DEAD
 from mita.rules.text import note
 from mita.tasks import Task
+from mita.tasks.flow_step import Step
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
-
-from .flow_step import Step
 
 R = TypeVar("R")
 

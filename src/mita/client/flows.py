@@ -1,56 +1,24 @@
 """Flows: jobs that depend on jobs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
-
-from msgspec.structs import replace
+from typing import Any, TypeAlias, TypeVar
 
 from mita.errors import UsageError
 from mita.flows.own_jobs import STORED
-from mita.model.flow import MOST_STEPS, Arrival, FlowPlace
-from mita.model.job import NewJob
-from mita.model.time import LATEST, NOW, When
+from mita.model.flow import Arrival
 from mita.ports.ids import new_id
-from mita.rules.flow import (
-    FLOW_PRIORITY,
-    FLOW_TASK,
-    GATHER_TASK,
-    FlowSpec,
-    PlannedJob,
-    PlannedStep,
-    pack_spec,
-    patrol_wait,
-    plan,
-    rows_of,
-    step_id,
-)
 from mita.rules.names import check_name
-from mita.rules.options import with_flow
 from mita.tasks import Call, Task
-from mita.tasks.placeholders import Places, ResultOf, as_extension, found_in, replaced
-from mita.tasks.stored import encode
+from mita.tasks.flow_draft import FlowDraft
+from mita.tasks.flow_step import Step
 from mita.twins import RunSync
 
-from .calls import check_call
-from .enqueue import new_jobs
 from .flow_run import FlowRun, FlowTools
-from .flow_step import Step
 
 R = TypeVar("R")
 
-UNTIL_TOLD = When(at=LATEST)
 
-
-class _Added:
-    """A step as it was added: its call, and the steps that it waits for."""
-
-    __slots__ = ("after", "always", "call")
-
-    def __init__(self, call: Call[Any], after: list[int], always: bool) -> None:
-        self.call, self.after, self.always = call, after, always
-
-
-class Flow:
+class Flow(FlowDraft):
     """A flow that is being built. Nothing is stored until `enqueue`."""
 
     def __init__(
@@ -60,45 +28,14 @@ class Flow:
         tools: FlowTools,
         run_sync: RunSync,
     ) -> None:
-        self.name = check_name("flow", name)
-        self._tasks = tasks
+        super().__init__(check_name("flow", name), tasks)
         self._tools = tools
         self._run_sync = run_sync
-        self._steps: list[_Added] = []
-
-    def add(
-        self, call: Call[R], *, after: Iterable[Step[Any]] = (), always: bool = False
-    ) -> Step[R]:
-        """Add a step. It starts when the steps `after` which it comes, and those whose results are
-        its arguments, have succeeded. If one of them fails or is cancelled, it is cancelled. With
-        `always` it starts however they end."""
-        check_call(call, self._tasks)
-        wanted = list(dict.fromkeys(n for ref in found_in(call.pending) for n in self._own(ref)))
-        _check_step(call, wanted, always)
-        waits = [*wanted, *(self._number(step) for step in after)]
-        if len(self._steps) == MOST_STEPS:
-            raise UsageError(f"a flow has at most {MOST_STEPS:,} steps: make several flows")
-        if waits and call.options.when is not NOW:
-            raise UsageError(
-                f"task {call.task!r}: a step that waits for others starts when they have ended: "
-                "leave out .at(…) and .after(…), or let its handler call job.sleep(…)"
-            )
-        self._steps.append(_Added(call, list(dict.fromkeys(waits)), always))
-        kind = self._tasks[call.task].arguments.results.kind
-        return Step(self, len(self._steps), call.task, kind)
-
-    def results(self, steps: Sequence[Step[R]]) -> list[R]:
-        """The results of these steps as one list, for the arguments of a later step."""
-        if not steps:
-            raise UsageError("flow.results([]): give at least one step")
-        kinds = [cast(ResultOf, step.result).kinds[0] for step in steps]
-        numbers = [self._number(step) for step in steps]
-        return cast(list[R], ResultOf(self, numbers, kinds, is_list=True))
 
     async def enqueue(self) -> FlowRun:
         """Store the flow. Steps without predecessors can start at once."""
-        spec, jobs = self._jobs()
-        flow = jobs[0].id
+        flow = new_id()
+        spec, jobs = self._jobs(flow)
         await self._tools.store_jobs(jobs)
         stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
         await (await self._tools.store()).arrive([stored])
@@ -107,96 +44,6 @@ class Flow:
     def enqueue_sync(self) -> FlowRun:
         """`enqueue`, from code that is not async."""
         return self._run_sync(self.enqueue())
-
-    # ------------------------------------------------------------ from steps to jobs
-
-    def _own(self, ref: ResultOf) -> tuple[int, ...]:
-        if ref.flow is not self:
-            raise UsageError(
-                f"flow {self.name!r}: an argument is the result of a step of another flow; a flow "
-                "knows only its own steps"
-            )
-        return ref.steps
-
-    def _number(self, step: Step[Any]) -> int:
-        if not isinstance(step, Step):
-            raise UsageError(f"{step!r} is not a step: give what flow.add(…) returned")
-        if step.flow is not self:
-            raise UsageError(f"{step!r} is a step of another flow than {self.name!r}")
-        return step.number
-
-    def _jobs(self) -> tuple[FlowSpec, list[NewJob]]:
-        """All jobs of the flow, its own first, in the order in which they are stored."""
-        if not self._steps:
-            raise UsageError(f"flow {self.name!r} has no steps: add some with flow.add(…)")
-        flow = new_id()
-        planned = [
-            PlannedStep(
-                one.call.options.queue,
-                one.after,
-                frozenset(n for ref in found_in(one.call.pending) for n in ref.steps),
-                one.always,
-            )
-            for one in self._steps
-        ]
-        spec, jobs = plan(flow, self.name, planned)
-        own = _own_job(flow, FLOW_TASK, planned[0].queue, FlowPlace(flow, 0, spec.needs + 1))
-        first = replace(own, payload=pack_spec(spec), when=When(patrol_wait(0)))
-        return spec, [first, *(self._job(job) for job in jobs)]
-
-    def _job(self, planned: PlannedJob) -> NewJob:
-        place = planned.place
-        id = step_id(place.flow, place.number)
-        if planned.step is None:
-            return _own_job(id, GATHER_TASK, planned.queue, place)
-        added = self._steps[planned.step]
-        [job] = new_jobs([_whole(added)])
-        when = UNTIL_TOLD if place.needs else job.when
-        return replace(job, id=id, options=with_flow(job.options, place), when=when)
-
-
-def _check_step(call: Call[Any], wanted: Sequence[int], always: bool) -> None:
-    if call.unique is not None:
-        raise UsageError(
-            f"task {call.task!r}: a step of a flow has no unique key: another job could stand for "
-            "it, and its flow would wait for ever. Leave unique= out"
-        )
-    if always and wanted:
-        raise UsageError(
-            f"task {call.task!r}: a step with always=True starts even if others failed, and they "
-            "have no result then: use after=[…], and read job.outcomes in the handler"
-        )
-
-
-def _whole(added: _Added) -> Call[Any]:
-    """The call of a step, with the places of the results among its arguments."""
-    call = added.call
-    if call.pending is None:
-        return call
-    places = {number: place for place, number in enumerate(added.after)}
-
-    def extension(ref: ResultOf) -> Any:
-        found = [places[number] for number in ref.steps]
-        in_order = found == sorted(found)
-        rows = rows_of(found) if in_order else tuple((place, place) for place in found)
-        return as_extension(Places(rows, ref.is_list))
-
-    values = {name: replaced(value, extension) for name, value in call.pending.items()}
-    return replace(call, payload=encode(values), pending=None)
-
-
-def _own_job(id: str, task: str, queue: str, place: FlowPlace) -> NewJob:
-    """A job of the flow that runs no code of the user."""
-    return NewJob(
-        id=id,
-        task=task,
-        queue=queue,
-        payload=b"",
-        options=with_flow(b"", place),
-        priority=FLOW_PRIORITY,
-        when=UNTIL_TOLD,
-        fresh=True,
-    )
 
 
 # ---------------------------------------------------------------- chains and groups

@@ -20,12 +20,12 @@ from mita.rules.display import as_datetime
 from mita.rules.fitting import check_room
 from mita.rules.schedule import jobs, spec, times
 from mita.tasks import Call, Handle, Task
+from mita.tasks.calls import check_call
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
 from .backfill import batches, windows
 from .bulk import ShowProgress
-from .calls import check_call
 from .repeat_spec import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
 
 log = logging.getLogger("mita.repeats")

@@ -16,19 +16,17 @@ from mita.rules.flow import (
     FLOW_TASK,
     GATHER_TASK,
     EndedStep,
-    FlowSpec,
     Told,
-    counter_groups,
     number_of,
     pack_told,
     patrol_wait,
-    read_spec,
     read_told,
     receivers,
     step_id,
     together,
     told_to_counter,
 )
+from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 
