@@ -8,11 +8,10 @@ stored: the worker's own default is used, so parameters can be added while jobs 
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from inspect import Parameter
-from types import NoneType, UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -20,11 +19,12 @@ from msgspec.structs import asdict, astuple
 
 from mita.errors import UsageError
 
-from .annotations import STORABLE, in_words, parameter_type, resolve, storable
+from .annotations import STORABLE, parameter_type
 from .hints import unknown_argument
 from .models import is_model
 from .options import Choices
-from .placeholders import ResultOf, found_in
+from .pending import KnownArguments, ParameterType, known_arguments, parameter_types, refuse_size
+from .placeholders import NeedsFlow, found_in
 from .results import Results
 from .signature import read
 from .standins import StandIn
@@ -100,13 +100,13 @@ class Arguments:
             raise UsageError(f"task {self._task!r}: {_which(error)}") from error
         except UNSTORABLE as error:
             values = _given(given)
-            if next(found_in(values), None) is not None:
+            if found_in(values):
                 raise NeedsFlow(values) from None
             self._refuse_value(given, error)
         if codec.ambiguous:
             self._refuse_another_model(given, seen, codec.ambiguous)
         if len(payload) > limit:
-            self._refuse_size(given, len(payload), limit)
+            refuse_size(self._task, _given(given), len(payload), limit)
         return payload, seen
 
     def unpack(self, payload: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -124,46 +124,23 @@ class Arguments:
             zip(names, values[codec.by_position :], strict=True)
         )
 
-    def check_pending(self, values: dict[str, Any]) -> None:
-        """Check arguments of which some are results of other steps. Raises `UsageError` for one
-        that does not fit, also for a result of a type that does not."""
-        for name, value in values.items():
-            kind = self._kind_of(name)
-            if isinstance(value, ResultOf):
-                self._check_result(name, kind, value)
-            elif next(found_in(value), None) is None:
-                self._check_alone(name, kind, value)
-
-    def _kind_of(self, name: str) -> Any:
-        parameter = self.signature.parameters[name]
-        annotation = Any if parameter.annotation is Parameter.empty else parameter.annotation
-        return resolve(self._fn, annotation)
-
-    def _check_alone(self, name: str, kind: Any, value: Any) -> None:
-        try:
-            storable(kind)[1].read(encode(value))
-        except msgspec.ValidationError as error:
-            raise UsageError(f"task {self._task!r}: parameter {name!r}: {error}") from error
-        except UNSTORABLE as error:
-            raise UsageError(
-                f"task {self._task!r}: parameter {name!r} is of type {type(value).__qualname__} "
-                f"and cannot be stored ({error}); arguments are {STORABLE}"
-            ) from error
-
-    def _check_result(self, name: str, kind: Any, value: ResultOf) -> None:
-        wanted = _item_of(kind) if value.is_list else kind
-        wrong = next((one for one in value.kinds if not may_be(one, wanted)), None)
-        if wrong is not None:
-            raise UsageError(
-                f"task {self._task!r}: parameter {name!r} is annotated {in_words(kind)}, and "
-                f"{value!r} is {in_words(wrong)}; give a result that fits, or correct the "
-                "annotation"
-            )
+    def known(self, values: dict[str, Any], limit: int = PAYLOAD_BYTES) -> KnownArguments:
+        """Check arguments of which some are results of other steps. Returns those that are known
+        now, defaults included."""
+        known = known_arguments(self._task, self._types, values, limit)
+        for name, parameter in self.signature.parameters.items():
+            if name not in values:
+                known[name] = parameter.default
+        return known
 
     @staticmethod
     def named(values: Struct) -> dict[str, Any]:
         """Return the arguments by parameter name."""
         return asdict(values)
+
+    @cached_property
+    def _types(self) -> dict[str, ParameterType]:
+        return parameter_types(self._fn, self.signature)
 
     @cached_property
     def _codec(self) -> Codec:
@@ -252,43 +229,6 @@ class Arguments:
                     f"read as a {theirs.__qualname__}, which fits it as well; give the models a "
                     "field that tells them apart"
                 )
-
-    def _refuse_size(self, given: Struct, size: int, limit: int) -> NoReturn:
-        sizes = {name: len(encode(value)) for name, value in _given(given).items()}
-        largest = max(sizes, key=sizes.__getitem__)
-        raise UsageError(
-            f"task {self._task!r}: the arguments take {size:,} bytes and the limit is {limit:,} "
-            f"(parameter {largest!r} alone takes {sizes[largest]:,}); store the data elsewhere "
-            "and pass its name, or raise payload_limit"
-        )
-
-
-class NeedsFlow(Exception):
-    """Some arguments are results of steps. `values` are all arguments, by name."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.values = values
-        super().__init__("some arguments are results of steps of a flow")
-
-
-def _item_of(kind: Any) -> Any:
-    """What a list of this type consists of; Any if it is no list."""
-    if get_origin(kind) in (Union, UnionType):
-        items = [_item_of(part) for part in get_args(kind) if part is not NoneType]
-        return items[0] if len(items) == 1 else Any
-    args = get_args(kind)
-    return args[0] if get_origin(kind) in (list, Sequence, tuple, Iterable) and args else Any
-
-
-def may_be(kind: Any, wanted: Any) -> bool:
-    """Whether a value of this type may fit the wanted one. Only plain classes are compared; all
-    else is checked when the step runs."""
-    if get_origin(wanted) in (Union, UnionType):
-        return any(may_be(kind, part) for part in get_args(wanted))
-    kind, wanted = get_origin(kind) or kind, get_origin(wanted) or wanted
-    if Any in (kind, wanted) or not isinstance(kind, type) or not isinstance(wanted, type):
-        return True
-    return issubclass(kind, wanted) or (kind is int and wanted is float)
 
 
 def _struct(fields: list[Any], by_position: int) -> type[Struct]:

@@ -17,8 +17,7 @@ from .calls import check_call
 from .flow_step import Step
 from .handle import Call
 from .new_job import job_of_call
-from .placeholders import Places, ResultOf, as_extension, found_in, replaced
-from .stored import encode
+from .placeholders import Places, ResultOf, as_extension, found_in, pack_arguments
 from .task import Task
 
 R = TypeVar("R")
@@ -145,8 +144,7 @@ def _whole(added: _Added) -> Call[Any]:
         rows = rows_of(found) if in_order else tuple((place, place) for place in found)
         return as_extension(Places(rows, ref.is_list))
 
-    values = {name: replaced(value, extension) for name, value in call.pending.items()}
-    return replace(call, payload=encode(values), pending=None)
+    return replace(call, payload=pack_arguments(call.pending, extension), pending=None)
 
 
 def _own_job(id: str, task: str, queue: str, place: FlowPlace) -> NewJob:

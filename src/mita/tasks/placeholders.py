@@ -2,16 +2,20 @@
 
 `Step.result` is a placeholder until the flow runs. In the stored arguments it is an extension of
 MessagePack that has the place of the result, or the places of a list. Before the run the results
-are filled in, and then the arguments are checked as always."""
+are filled in, and then the arguments are checked as always.
 
-from collections.abc import Callable, Iterator, Sequence
+Placeholders are found, stored and filled in by the hooks of the encoder and the decoder. So they
+may be wherever a value may be, and arguments without placeholders cost nothing."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.msgpack import Ext
 
-from .stored import encode, plain
+from .stored import UNSTORABLE, encode, extension, plain, written
 
 RESULT_CODE = 2  # of the extension
 
@@ -43,27 +47,48 @@ class ResultOf:
         return f"<result of step {named}>"
 
 
-def found_in(value: Any) -> Iterator[ResultOf]:
-    """The placeholders in a value."""
-    if isinstance(value, ResultOf):
-        yield value
-    elif isinstance(value, list | tuple | set | frozenset):
-        for each in value:
-            yield from found_in(each)
-    elif isinstance(value, dict):
-        for each in value.values():
-            yield from found_in(each)
+class NeedsFlow(Exception):
+    """Some arguments are results of steps. `values` are all arguments, by name."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values = values
+        super().__init__("some arguments are results of steps of a flow")
 
 
-def replaced(value: Any, by: Callable[[ResultOf], Any]) -> Any:
-    """The value with each placeholder replaced."""
-    if isinstance(value, ResultOf):
-        return by(value)
-    if isinstance(value, list | tuple):
-        return [replaced(each, by) for each in value]
-    if isinstance(value, dict):
-        return {key: replaced(each, by) for key, each in value.items()}
-    return value
+def found_in(value: Any) -> list[ResultOf]:
+    """The placeholders in a value, in their order. Of a value that cannot be stored, those before
+    the part that cannot."""
+    found: list[ResultOf] = []
+    if value is None:
+        return found
+
+    def note(one: ResultOf) -> Ext:
+        found.append(one)
+        return as_unknown(one)
+
+    with suppress(*UNSTORABLE):
+        pack_with(value, note)
+    return found
+
+
+def pack_with(value: Any, by: Callable[[ResultOf], Ext]) -> bytes:
+    """The value as bytes, with each placeholder replaced. Raises one of `UNSTORABLE` if it cannot
+    be stored."""
+
+    def hook(one: Any) -> Any:
+        return by(one) if isinstance(one, ResultOf) else written(one)
+
+    return msgspec.msgpack.Encoder(enc_hook=hook).encode(value)
+
+
+def pack_arguments(values: dict[str, Any], by: Callable[[ResultOf], Ext]) -> bytes:
+    """The arguments of a call as bytes, with each placeholder replaced."""
+    return _pack(
+        {
+            name: Raw(pack_with(value, by) if found_in(value) else encode(value))
+            for name, value in values.items()
+        }
+    )
 
 
 def as_extension(places: Places) -> Ext:
@@ -71,32 +96,29 @@ def as_extension(places: Places) -> Ext:
     return Ext(RESULT_CODE, _pack(places))
 
 
+def as_unknown(one: ResultOf) -> Ext:  # noqa: ARG001
+    """What stands for a result of which no place is known yet."""
+    return _UNKNOWN
+
+
+_UNKNOWN = as_extension(Places((), is_list=False))
+
+
 def fill_in(payload: bytes, results: Sequence[bytes]) -> bytes:
     """The arguments with the results in their places. A payload without placeholders comes back as
     it is."""
-    values = plain(payload)
-    if not _has_extension(values):
-        return payload
-    return encode(_filled(values, results))
+    filled = False
 
-
-def _has_extension(value: Any) -> bool:
-    if isinstance(value, Ext):
-        return value.code == RESULT_CODE
-    if isinstance(value, list):
-        return any(_has_extension(each) for each in value)
-    return isinstance(value, dict) and any(_has_extension(each) for each in value.values())
-
-
-def _filled(value: Any, results: Sequence[bytes]) -> Any:
-    if isinstance(value, Ext) and value.code == RESULT_CODE:
-        places = _read_places(value.data)
+    def hook(code: int, data: memoryview) -> Any:
+        nonlocal filled
+        if code != RESULT_CODE:
+            return extension(code, data)
+        filled = True
+        places = _read_places(bytes(data))
         found = [
             plain(result) for first, last in places.rows for result in results[first : last + 1]
         ]
         return found if places.is_list else found[0]
-    if isinstance(value, list):
-        return [_filled(each, results) for each in value]
-    if isinstance(value, dict):
-        return {key: _filled(each, results) for key, each in value.items()}
-    return value
+
+    values = msgspec.msgpack.Decoder(ext_hook=hook).decode(payload)
+    return encode(values) if filled else payload

@@ -45,7 +45,8 @@ def restore(kind: Any, stored: Any) -> Any:
     return models.adapter(kind).load(stored)
 
 
-def _extension(code: int, data: memoryview) -> Any:
+def extension(code: int, data: memoryview) -> Any:
+    """Return the value of an extension of MessagePack; one of an unknown code as it is."""
     return (
         int.from_bytes(data, "big", signed=True) if code == BIG_INT_CODE else Ext(code, bytes(data))
     )
@@ -54,7 +55,7 @@ def _extension(code: int, data: memoryview) -> Any:
 # raises OverflowError for an integer beyond 64 bits
 encode_fast = msgspec.msgpack.Encoder(enc_hook=written).encode
 # without a type, as plain values
-plain: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_extension).decode
+plain: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=extension).decode
 
 
 def encode(value: Any) -> bytes:
@@ -103,7 +104,7 @@ class PayloadReader(Struct, frozen=True):
 def reader(kind: Any) -> PayloadReader:
     """Make the reader of a type whose stand-ins are in place. Raises a `TypeError` for a type that
     msgspec cannot read."""
-    decode = msgspec.msgpack.Decoder(kind, dec_hook=restore, ext_hook=_extension).decode
+    decode = msgspec.msgpack.Decoder(kind, dec_hook=restore, ext_hook=extension).decode
     return PayloadReader(decode, partial(_reread, kind))
 
 

@@ -9,12 +9,12 @@ from mita.model.time import When
 from mita.rules.names import fill
 from mita.rules.when import when
 
-from .arguments import PAYLOAD_BYTES, Arguments, NeedsFlow
+from .arguments import PAYLOAD_BYTES, Arguments
 from .handle import Call, Handle, Sender
 from .hints import no_method
 from .limits import NO_LIMITS, CallLimits, check_together
 from .options import Choices, Options, choose
-from .placeholders import found_in
+from .placeholders import NeedsFlow
 from .signature import is_async
 
 P = ParamSpec("P")
@@ -67,9 +67,7 @@ class Bound(Generic[P, R]):
 
     def _call_in_flow(self, values: dict[str, Any]) -> Call[R]:
         """The call of a step some of whose arguments are results of other steps."""
-        self._arguments.check_pending(values)
-        options = self._options
-        known = {name: value for name, value in values.items() if not any(found_in(value))}
+        options, known = self._options, self._arguments.known(values, self._payload_limit)
         resource = None if options.resource is None else fill("resource", options.resource, known)
         unique = None if options.unique is None else fill("unique", options.unique, known)
         limits = options.limits
