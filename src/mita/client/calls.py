@@ -13,6 +13,7 @@ from mita.tasks import Call
 from mita.tasks.annotations import STORABLE
 from mita.tasks.calls import check_call
 from mita.tasks.limits import CallLimits
+from mita.tasks.new_job import refuse_pending
 from mita.tasks.stored import UNSTORABLE, encode
 
 # The fields of a template that come from the options of the call.
@@ -26,6 +27,7 @@ _OPTION_FIELDS = tuple(
 def template(call: Call[Any]) -> JobTemplate:
     """Return what a repeat stores of the job that it makes. Raises `UsageError` for a call that has
     a time of its own."""
+    refuse_pending(call)
     if call.options.when is not NOW:
         raise UsageError(
             "a repeat decides when its jobs run: leave out .at(…) and .after(…), or give "
@@ -54,10 +56,13 @@ def template(call: Call[Any]) -> JobTemplate:
 
 
 def check_calls(calls: Iterable[Call[Any]], tasks: Mapping[str, object]) -> list[Call[Any]]:
-    """Return the calls as a list. Raises `UsageError` if one of them is no call of these tasks."""
+    """Return the calls as a list. Raises `UsageError` if one of them is no call of these tasks, or
+    belongs to a flow."""
     listed = list(calls)
     for call in listed:
         check_call(call, tasks)
+        if call.pending is not None:
+            refuse_pending(call)
     return listed
 
 

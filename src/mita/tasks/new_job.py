@@ -12,11 +12,7 @@ from .limits import CallLimits
 
 def job_of_call(id: str, call: Call[Any], headers: bytes) -> NewJob:
     """The job of any call. Raises `UsageError` for a call that belongs to a flow."""
-    if call.pending is not None:
-        raise UsageError(
-            f"task {call.task!r}: an argument is the result of a step, which is known only in its "
-            "flow: pass the call to flow.add(…)"
-        )
+    refuse_pending(call)
     options, limits, filled = call.options, call.options.limits, call.limits or CallLimits()
     return NewJob(
         id=id,
@@ -40,3 +36,12 @@ def job_of_call(id: str, call: Call[Any], headers: bytes) -> NewJob:
         debounce_max=limits.debounce_max,
         fresh=True,
     )
+
+
+def refuse_pending(call: Call[Any]) -> None:
+    """Raise `UsageError` for a call that belongs to a flow."""
+    if call.pending is not None:
+        raise UsageError(
+            f"task {call.task!r}: an argument is the result of a step, which is known only in its "
+            "flow: pass the call to flow.add(…)"
+        )
