@@ -64,6 +64,8 @@ class Mishaps:
 
         @app.task(name="durable", queue="mishaps")
         async def durable(job: Job) -> None:
+            await job.run(plain.call())
+            await job.wait_for("go")
             await job.sleep(1)
             await job.wait_for("never")
 
@@ -89,7 +91,8 @@ class Mishaps:
     async def begin(self) -> None:
         await self._twice.enqueue()
         await self._app.enqueue_many([self._rated.call() for _ in range(2)])
-        await self._durable.enqueue()
+        await self._app.signal((await self._durable.enqueue()).id, "go")
+        await self._app.chain(self._plain.call(), self._plain.call()).enqueue()
         await self._app.enqueue_many([self._spaced.call() for _ in range(3)])
         await self._endless.enqueue()
         async with asyncio.timeout(20):
@@ -131,6 +134,7 @@ async def test_every_metric_moves(
                 "mita_repeats_paused_total",
                 "mita_rescheduled_total:sleep",
                 "mita_rescheduled_total:signal",
+                "mita_flows_ended_total:chain:succeeded",
             )
         )
         await until(

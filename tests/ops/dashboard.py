@@ -165,6 +165,30 @@ PANELS = (
             "{{queue}} running": 'max by (queue) (mita_jobs{queue=~"$queue", state="running"})',
         },
     ),
+    Panel(
+        "Flows",
+        "Flows that were enqueued, and how flows ended.",
+        {
+            "{{flow}} started": rate("mita_flows_started_total", "flow", ""),
+            "{{flow}} {{state}}": rate("mita_flows_ended_total", "flow, state", ""),
+        },
+        "ops",
+    ),
+    Panel(
+        "Flow time",
+        "From the enqueue of a flow to its end.",
+        quantiles("mita_flow_seconds", "flow", ""),
+        "s",
+    ),
+    Panel(
+        "Signals and children",
+        "Signals that were given to jobs, and child jobs that handlers started.",
+        {
+            "{{task}} signals": rate("mita_signals_total", "task"),
+            "{{task}} children": rate("mita_children_total", "task"),
+        },
+        "ops",
+    ),
     Panel("Run time", "However the runs ended.", quantiles("mita_run_seconds"), "s"),
     Panel("Wait", "From the due time to the start.", quantiles("mita_wait_seconds"), "s"),
     Panel("Lateness", "Of timers and repeats.", quantiles("mita_lateness_seconds"), "s"),

@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mita import Every, Mita, Rate, Retry, StoreError
+from mita import Every, Job, Mita, Rate, Retry, StoreError
 from mita.metrics import TABLE
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import working
@@ -118,6 +118,11 @@ async def recorded() -> list[str]:
     @app.task(name="spaced", queue="free", rate=Rate(20))
     async def spaced() -> None: ...
 
+    @app.task(name="parent", queue="free")
+    async def parent(job: Job) -> None:
+        await job.run(tick.call())
+        await job.wait_for("go")
+
     async def away(*_: object) -> None:
         raise StoreError("the store is away")
 
@@ -137,6 +142,10 @@ async def recorded() -> list[str]:
             await until(lambda: _has(registry, "mita_repeat_windows_dropped_total"))
             await until(lambda: _has(registry, "mita_repeats_paused_total"))
             await until(lambda: _has(registry, "mita_limit_wait_seconds_count"))
+            await app.signal((await parent.enqueue()).id, "go")
+            await app.chain(tick.call(), name="import").enqueue()
+            await until(lambda: _has(registry, "mita_children_total"))
+            await until(lambda: _has(registry, "mita_flow_seconds_count"))
             pages = [await scraped(registry)]
             await work._enqueue()
             await until(

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.events import ClientEvents
-from mita.events.signals import Enqueued
+from mita.events.signals import Amended, Enqueued, FlowStarted
 from mita.flows.delivery import conclude, ended_job, place_of
 from mita.model.flow import FlowPlace
 from mita.model.job import Job, NewJob
@@ -42,12 +42,15 @@ class FlowTools(Struct):
     keep: Retention
     events: ClientEvents
 
-    async def store_jobs(self, jobs: Sequence[NewJob]) -> None:
-        """Store the jobs of a flow in their order, as many in a call as a store takes."""
+    async def store_jobs(self, jobs: Sequence[NewJob], started: FlowStarted | None = None) -> None:
+        """Store the jobs of a flow in their order, as many in a call as a store takes. `started` is
+        reported when its own job, the first, is stored."""
         store = await self.store()
         for at in range(0, len(jobs), CALL_JOBS):
             some = jobs[at : at + CALL_JOBS]
             receipts = await store.enqueue(some)
+            if started is not None and not at:
+                self.events.emit(store, started)
             self.events.emit(store, Enqueued(some, receipts, wall_clock()))
 
 
@@ -95,13 +98,17 @@ class FlowRun:
         steps were cancelled or asked."""
         store = await self._tools.store()
         jobs = await self._find(store, await self._numbers(store))
-        alive = [job.id for job in jobs.values() if job is not None and job.state in ALIVE]
+        alive = [job for job in jobs.values() if job is not None and job.state in ALIVE]
         change, done = CancelJob(self._tools.keep.failed, note(reason)), list[str]()
         asked = 0
         for at in range(0, len(alive), CALL_JOBS):
             some = alive[at : at + CALL_JOBS]
-            answers = await store.amend(some, change)
-            done += [id for id, answer in zip(some, answers, strict=True) if answer is Answer.DONE]
+            answers = await store.amend([job.id for job in some], change)
+            for job, answer in zip(some, answers, strict=True):
+                signal = Amended(job.id, change, answer, wall_clock(), job.task, job.queue)
+                await self._tools.events.amended(store, signal)
+                if answer is Answer.DONE:
+                    done.append(job.id)
             asked += answers.count(Answer.ASKED)
         await self._conclude(store, done)
         return len(done) + asked
@@ -144,7 +151,8 @@ class FlowRun:
         for at in range(0, len(ids), CALL_JOBS):
             jobs = [job for job in await store.find(ids[at : at + CALL_JOBS]) if job is not None]
             ended = [one for one in map(ended_job, jobs) if one is not None]
-            await conclude(store, ended, self._tools.keep.failed)
+            for one in await conclude(store, ended, self._tools.keep.failed):
+                await self._tools.events.amended(store, one)
 
     def __repr__(self) -> str:
         return f"<FlowRun {self.id}>"

@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from mita.errors import UsageError
+from mita.events.signals import FlowStarted
 from mita.flows.own_jobs import STORED
 from mita.model.flow import Arrival
+from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
 from mita.rules.names import check_name
 from mita.tasks import Call, Task
@@ -36,7 +38,8 @@ class Flow(FlowDraft):
         """Store the flow. Steps without predecessors can start at once."""
         flow = new_id()
         spec, jobs = self._jobs(flow)
-        await self._tools.store_jobs(jobs)
+        started = FlowStarted(flow, self.name, spec.steps, jobs[0].queue, wall_clock())
+        await self._tools.store_jobs(jobs, started)
         stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
         await (await self._tools.store()).arrive([stored])
         return FlowRun(flow, self._tools, self._run_sync)

@@ -235,7 +235,7 @@ class Execution(Struct, eq=False):
     async def start_child(self, job: NewJob) -> None:
         """Enqueue a child of this job; one that exists stays as it is."""
         receipts = await self._ask(lambda: self.context.store.enqueue([job]))
-        self.context.emit(Enqueued([job], receipts, self.now))
+        self.context.emit(Enqueued([job], receipts, self.now, are_children=True))
 
     async def child_outcome(self, id: str) -> bytes | None:
         """Returns how a child has ended, packed; None if it has not. A child that is gone was

@@ -1,11 +1,10 @@
 """From a signal to its event batches: each has the ids and times of events that are otherwise
 alike."""
 
-from collections.abc import Iterable
 from typing import TypeAlias
 
 from mita.model.event import EventBatch, Kind, MoveReason
-from mita.model.job import Claim, NewJob, State
+from mita.model.job import Claim, State
 from mita.model.outcome import (
     Answer,
     Busy,
@@ -17,15 +16,18 @@ from mita.model.outcome import (
     SignalJob,
     TimelineKind,
 )
-from mita.model.repeat import Firing
 from mita.model.time import SECOND, Moment
+from mita.rules.flow import FLOW_TASKS, GATHER_TASK
 
+from .flow_events import flow_cancelled, flow_started, flows_ended
+from .new_jobs import dropped_batches, enqueued_batches
 from .signals import (
     Amended,
     Batched,
     BusyJobs,
     Enqueued,
     Fired,
+    FlowStarted,
     Locked,
     RepeatPaused,
     RunsSettled,
@@ -108,33 +110,21 @@ def batches_of(signal: Signal) -> list[EventBatch]:
         case Batched(batches):
             return batches
         case Enqueued(jobs, receipts, at):
-            return _enqueued(
+            return enqueued_batches(
                 (job for job, receipt in zip(jobs, receipts, strict=True) if receipt.created), at
             )
         case Fired(firings, won, at):
             mine = [firing for firing, mine in zip(firings, won, strict=True) if mine]
             return [
-                *_enqueued((job for firing in mine for job in firing.jobs), at),
-                *_dropped(mine, at),
+                *enqueued_batches((job for firing in mine for job in firing.jobs), at),
+                *dropped_batches(mine, at),
             ]
         case BusyJobs():
             return _busy(signal)
         case Amended():
-            means = amend_event(signal)
-            return (
-                []
-                if means is None
-                else [
-                    EventBatch(
-                        means[0],
-                        signal.task,
-                        signal.queue,
-                        signal.at,
-                        reason=means[1],
-                        ids=[signal.id],
-                    )
-                ]
-            )
+            return _amended(signal)
+        case FlowStarted():
+            return [flow_started(signal)]
         case RepeatPaused(key, task, queue, failures, at):
             return [EventBatch(Kind.PAUSED, task, queue, at, ids=[key], count=failures)]
         case SettlingSoon(soon):
@@ -142,6 +132,17 @@ def batches_of(signal: Signal) -> list[EventBatch]:
             return []
         case StoreCalled() | Locked() | StoreFailed():
             return []
+
+
+def _amended(signal: Amended) -> list[EventBatch]:
+    means = amend_event(signal)
+    if means is None or signal.task == GATHER_TASK:
+        return []
+    if signal.flow is not None and means[0] is Kind.CANCELLED:
+        return [flow_cancelled(signal, signal.flow)]
+    return [
+        EventBatch(means[0], signal.task, signal.queue, signal.at, reason=means[1], ids=[signal.id])
+    ]
 
 
 def _started(signal: RunsStarted) -> list[EventBatch]:
@@ -202,9 +203,17 @@ def _others(signal: RunsSettled, others: list[tuple[Settlement, bool]]) -> list[
     for settlement, took in others:
         _add_end(ends, settlement, took)
     signal.timed = [*signal.timed, *(run for run in begun if _is_timed(run.claim))]
-    return _as_batches(starts, signal.at, signal.worker) + _as_batches(
-        ends, signal.at, signal.worker
-    )
+    of_flows: list[EventBatch] = []
+    if own := [alike for alike in ends if alike[1] in FLOW_TASKS]:
+        for alike in own:  # Mita's own jobs: only the end of a flow is an event
+            del ends[alike]
+        written = [settlement for settlement, took in others if took]
+        of_flows = flows_ended(written, signal.at, signal.worker)
+    return [
+        *_as_batches(starts, signal.at, signal.worker),
+        *_as_batches(ends, signal.at, signal.worker),
+        *of_flows,
+    ]
 
 
 def _add_start(groups: dict[_Alike, _Columns], claim: Claim, here: float) -> None:
@@ -241,36 +250,6 @@ def _as_batches(
     return [
         EventBatch(kind, task, queue, at, worker, attempts + 1, reason, *columns, whole=whole)
         for (kind, task, queue, attempts, reason), columns in groups.items()
-    ]
-
-
-def _enqueued(jobs: Iterable[NewJob], at: Moment) -> list[EventBatch]:
-    groups: dict[tuple[str, str], list[str]] = {}
-    for job in jobs:
-        groups.setdefault((job.task, job.queue), []).append(job.id)
-    return [
-        EventBatch(Kind.ENQUEUED, task, queue, at, ids=ids) for (task, queue), ids in groups.items()
-    ]
-
-
-def _dropped(firings: Iterable[Firing], at: Moment) -> list[EventBatch]:
-    """One batch for each firing that dropped windows. A firing without jobs, because its limit was
-    reached, has no task and no queue."""
-    return [
-        EventBatch(
-            Kind.DROPPED,
-            task,
-            queue,
-            at,
-            reason=firing.missed,
-            ids=[firing.key],
-            count=firing.dropped,
-        )
-        for firing in firings
-        if firing.dropped
-        for task, queue in [
-            (firing.jobs[0].task, firing.jobs[0].queue) if firing.jobs else ("", "")
-        ]
     ]
 
 

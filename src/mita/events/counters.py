@@ -13,12 +13,14 @@ from mita.model.time import SECOND
 from mita.rules.options import options_of
 
 from .batches import amend_event, batches_of, busy_reason, run_event, seconds_waited
+from .flow_counters import FlowCounts
 from .histogram import SIZE_BOUNDS, Histogram
 from .signals import (
     Amended,
     BusyJobs,
     Enqueued,
     Fired,
+    FlowStarted,
     Locked,
     RepeatPaused,
     RunsSettled,
@@ -43,6 +45,8 @@ _PLAIN_COUNTS = (
     "stale",
     "expired",
     "rate_waits",
+    "signals",
+    "children",
 )
 
 
@@ -50,6 +54,7 @@ class Counts:
     """What happened to the jobs of one task in one queue."""
 
     __slots__ = (
+        "children",
         "crashes",
         "enqueued",
         "exhausted",
@@ -63,6 +68,7 @@ class Counts:
         "retries",
         "retry_latency",
         "run",
+        "signals",
         "stale",
         "started",
         "wait",
@@ -71,7 +77,7 @@ class Counts:
     def __init__(self) -> None:
         self.enqueued = self.started = self.retries = self.retried = self.exhausted = (
             self.crashes
-        ) = self.stale = self.expired = self.rate_waits = 0
+        ) = self.stale = self.expired = self.rate_waits = self.signals = self.children = 0
         self.finished = {Kind.SUCCEEDED: 0, Kind.FAILED: 0, Kind.CANCELLED: 0}
         self.moved = dict.fromkeys(MoveReason, 0)
         self.limit_waits: dict[str, Histogram] = {}  # by what the job has: key, rate or both
@@ -155,6 +161,7 @@ class Counters:
         self.fires: Counter[tuple[str, str, str]] = Counter()  # queue, task, policy
         self.dropped: Counter[tuple[str, str, str]] = Counter()  # windows; the same
         self.paused: Counter[Labels] = Counter()  # repeats
+        self.flows = FlowCounts()
         self.locks: Counter[str] = Counter()
         self.store_errors: Counter[str] = Counter()  # by operation
         self.claim_sizes, self.settle_sizes = Histogram(SIZE_BOUNDS), Histogram(SIZE_BOUNDS)
@@ -172,6 +179,8 @@ class Counters:
                 case Enqueued():
                     for job, receipt in zip(signal.jobs, signal.receipts, strict=True):
                         self.of(job.queue, job.task).enqueued += receipt.created
+                    if signal.are_children:
+                        self._children(signal)
                 case BusyJobs():
                     for busy in signal.jobs:
                         self._busy(busy)
@@ -179,7 +188,7 @@ class Counters:
                     self._amended(signal)
                 case Fired():
                     self._fired(signal)
-                case RepeatPaused() | Locked() | StoreFailed():
+                case FlowStarted() | RepeatPaused() | Locked() | StoreFailed():
                     self._single(signal)
 
     def add_to(self, total: "Counters") -> None:
@@ -190,6 +199,7 @@ class Counters:
             total.fires.update(self.fires)
             total.dropped.update(self.dropped)
             total.paused.update(self.paused)
+            self.flows.add_to(total.flows)
             total.locks.update(self.locks)
             total.store_errors.update(self.store_errors)
             for name in ("claim_sizes", "settle_sizes", "claim_seconds", "settle_seconds"):
@@ -209,6 +219,9 @@ class Counters:
         looked at."""
         odd = False
         for batch in batches_of(signal):
+            if batch.kind is Kind.FLOW_ENDED:
+                self.flows.end(batch)
+                continue
             counts = self.of(batch.queue, batch.task)
             if batch.whole or batch.kind is Kind.STARTED:
                 counts.started += len(batch.ids)
@@ -246,15 +259,26 @@ class Counters:
         counts.rate_waits += busy.at_rate
         counts.finished[Kind.CANCELLED] += busy.ended
 
+    def _children(self, signal: Enqueued) -> None:
+        for job, receipt in zip(signal.jobs, signal.receipts, strict=True):
+            self.of(job.queue, job.task).children += receipt.created
+
     def _amended(self, signal: Amended) -> None:
         match amend_event(signal):
+            case Kind.CANCELLED, _ if signal.flow is not None:
+                for batch in batches_of(signal):
+                    self.flows.end(batch)
+            case Kind.SIGNALLED, _:
+                self.of(signal.queue, signal.task).signals += 1
             case Kind.RESCHEDULED, _:
                 self.of(signal.queue, signal.task).moved[MoveReason.API] += 1
             case Kind.CANCELLED, _:
                 self.of(signal.queue, signal.task).finished[Kind.CANCELLED] += 1
 
-    def _single(self, signal: RepeatPaused | Locked | StoreFailed) -> None:
+    def _single(self, signal: FlowStarted | RepeatPaused | Locked | StoreFailed) -> None:
         match signal:
+            case FlowStarted():
+                self.flows.start(signal.name)
             case RepeatPaused():
                 self.paused[signal.queue, signal.task] += 1
             case Locked():

@@ -22,6 +22,22 @@ SECONDS_BOUNDS = (
     300.0,
     1800.0,
 )
+# for what may take seconds or days
+DAYS_BOUNDS = (
+    0.1,
+    0.5,
+    1.0,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+    1800.0,
+    3600.0,
+    21_600.0,
+    86_400.0,
+    604_800.0,
+)
 SIZE_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 FEW_VALUES = 10  # that are not worth sorting
 

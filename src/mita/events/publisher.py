@@ -13,15 +13,18 @@ from mita.errors import MitaError
 from mita.model.event import EventBatch, Kind
 from mita.ports.pubsub import EVERY, EventMessage
 from mita.ports.store import Store
+from mita.rules.flow import FLOW_TASK
 
 from .batches import amend_event, batches_of
 from .bus import EventBus
+from .flow_events import ended_flow
 from .signals import (
     Amended,
     Batched,
     BusyJobs,
     Enqueued,
     Fired,
+    FlowStarted,
     RepeatPaused,
     RunsSettled,
     RunsStarted,
@@ -129,10 +132,9 @@ class EventPublisher:
         from the store."""
         batches: list[EventBatch] = []
         for signal in signals:
-            if isinstance(signal, Amended) and not signal.queue:
-                [job] = await self._store.find([signal.id])
-                if job is not None:
-                    batches += batches_of(replace(signal, task=job.task, queue=job.queue))
+            if isinstance(signal, Amended) and _is_incomplete(signal):
+                known = await _completed(self._store, signal)
+                batches += batches_of(known) if known.queue else []
             else:
                 batches += batches_of(signal)
         return batches
@@ -177,9 +179,22 @@ def event_count(signal: Signal) -> int:
             return sum(batch.size for batch in batches)
         case Fired(firings):
             return sum(len(firing.jobs) + bool(firing.dropped) for firing in firings)
-        case Amended() | RepeatPaused():
+        case Amended() | RepeatPaused() | FlowStarted():
             return 1
     return 0
+
+
+def _is_incomplete(signal: Amended) -> bool:
+    """Whether the job must be read to report this: its task is not known, or it is a flow."""
+    return not signal.queue or (signal.task == FLOW_TASK and signal.flow is None)
+
+
+async def _completed(store: Store, signal: Amended) -> Amended:
+    """The same amend with what the store knows of its job; unchanged if the job is gone."""
+    [job] = await store.find([signal.id])
+    if job is None:
+        return signal
+    return replace(signal, task=job.task, queue=job.queue, flow=ended_flow(job))
 
 
 class ClientEvents:
@@ -207,9 +222,8 @@ class ClientEvents:
         the store."""
         if amend_event(signal) is None:
             return
-        if self._bus.sinks and not signal.queue:
-            [job] = await store.find([signal.id])
-            signal = signal if job is None else replace(signal, task=job.task, queue=job.queue)
+        if self._bus.sinks and _is_incomplete(signal):
+            signal = await _completed(store, signal)
         self.emit(store, signal)
 
     async def close(self) -> None:

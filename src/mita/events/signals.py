@@ -16,11 +16,12 @@ from mita.model.time import Moment
 
 class Enqueued(Struct, frozen=True):
     """Jobs that were enqueued. A receipt says whether its job was created, or whether an earlier
-    job has the same unique key."""
+    job has the same unique key. `are_children`: a handler started them with `job.run`."""
 
     jobs: Sequence[NewJob]
     receipts: Sequence[Receipt]
     at: Moment
+    are_children: bool = False
 
 
 class StartedRun(Struct, frozen=True, gc=False):
@@ -77,8 +78,28 @@ class StoreCalled(Struct, frozen=True):
     claimed: int | None
 
 
+class FlowStarted(Struct, frozen=True):
+    """A flow that was enqueued, with so many `steps`."""
+
+    id: str
+    name: str
+    steps: int
+    queue: str
+    at: Moment
+
+
+class EndedFlow(Struct, frozen=True):
+    """What is known of a flow that has ended: its name, how many steps it has, and when it was
+    enqueued."""
+
+    name: str
+    steps: int
+    created: Moment
+
+
 class Amended(Struct, frozen=True):
-    """What a person did to a job. `task` and `queue` are empty if only its id is known."""
+    """What a person did to a job. `task` and `queue` are empty if only its id is known. `flow` is
+    known of the job of a flow that was cancelled."""
 
     id: str
     change: Change
@@ -86,6 +107,7 @@ class Amended(Struct, frozen=True):
     at: Moment
     task: str = ""
     queue: str = ""
+    flow: EndedFlow | None = None
 
 
 class Fired(Struct, frozen=True):
@@ -135,6 +157,7 @@ Signal: TypeAlias = (
     | BusyJobs
     | StoreCalled
     | Amended
+    | FlowStarted
     | Fired
     | RepeatPaused
     | Locked

@@ -144,11 +144,23 @@ async def conclude(
             told_twice |= known
         await tell_parents(store, todo)
         stopped: list[str] = []
+        reports: list[Amended] = []
         for job in todo:
-            stopped += await _cancel_dependants(store, job, keep, cancelled)
+            stopped += await _cancel_dependants(store, job, keep, reports)
         found = [job for job in await store.find(stopped) if job is not None]
+        cancelled += _named(reports, found)
         todo = [one for one in map(ended_job, found) if one is not None]
     return cancelled
+
+
+def _named(reports: Iterable[Amended], jobs: Iterable[Job]) -> list[Amended]:
+    """The same reports, with the tasks and queues of these jobs."""
+    found = {job.id: job for job in jobs}
+    return [
+        replace(one, task=job.task, queue=job.queue)
+        for one in reports
+        if (job := found.get(one.id)) is not None
+    ]
 
 
 def _after(job: EndedJob) -> Iterable[Arrival]:
@@ -203,7 +215,10 @@ async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended
         children = [
             signal.removeprefix(CHILD) for signal in signals if signal_name(signal) not in waits
         ]
-        await cancel(store, children, "its parent was cancelled", keep, cancelled)
+        reports: list[Amended] = []
+        stopped = await cancel(store, children, "its parent was cancelled", keep, reports)
+        found = [job for job in await store.find(stopped) if job is not None] if stopped else []
+        cancelled += _named(reports, found)
         todo += children
     return cancelled
 

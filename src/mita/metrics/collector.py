@@ -13,9 +13,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector as Base
 
 from mita.events.counters import Counters, Counts
+from mita.events.flow_counters import FlowCounts
 from mita.events.histogram import Histogram
 from mita.model.record import DisplayState
 from mita.model.time import SECOND
+from mita.rules.flow import FLOW_TASKS
 
 from .depths import Depth
 from .table import BY_NAME
@@ -30,6 +32,8 @@ _PLAIN = {
     "mita_rate_waits_total": "rate_waits",
     "mita_crashes_total": "crashes",
     "mita_stale_writes_total": "stale",
+    "mita_signals_total": "signals",
+    "mita_children_total": "children",
 }
 _SPREAD = {
     "mita_run_seconds": "run",
@@ -64,6 +68,7 @@ class Collector(Base):
         """Returns all metric families with their current values."""
         tally = self._tally()
         yield from _of_jobs(tally)
+        yield from _of_flows(tally.flows)
         yield _made("mita_repeat_fires_total", tally.fires.items())
         yield _made("mita_repeat_windows_dropped_total", tally.dropped.items())
         yield _made("mita_repeats_paused_total", tally.paused.items())
@@ -83,7 +88,8 @@ class Collector(Base):
 
 
 def _of_jobs(tally: Counters) -> Iterator[Metric]:
-    jobs = sorted(tally.jobs.items())
+    # Mita's own jobs of flows are no task of the user
+    jobs = sorted(one for one in tally.jobs.items() if one[0][1] not in FLOW_TASKS)
     for name, field in _PLAIN.items():
         yield _made(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
     yield _made("mita_finished_total", _each(jobs, "finished"))
@@ -97,6 +103,14 @@ def _of_jobs(tally: Counters) -> Iterator[Metric]:
             for labels, counts in jobs
             for what, waits in sorted(counts.limit_waits.items())
         ),
+    )
+
+
+def _of_flows(flows: FlowCounts) -> Iterator[Metric]:
+    yield _made("mita_flows_started_total", (((name,), n) for name, n in flows.started.items()))
+    yield _made("mita_flows_ended_total", flows.ended.items())
+    yield _spread(
+        "mita_flow_seconds", (((name,), seconds) for name, seconds in flows.seconds.items())
     )
 
 

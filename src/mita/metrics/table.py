@@ -83,6 +83,26 @@ TABLE: tuple[Described, ...] = (
         "how late timers and repeats start: from the time a job was given, or the fire time of "
         "its repeat",
     ),
+    Described(
+        "mita_signals_total",
+        "counter",
+        _JOB,
+        "signals that this process gave to jobs (app.signal, mita signal)",
+    ),
+    Described("mita_children_total", "counter", _JOB, "child jobs that handlers started (job.run)"),
+    Described("mita_flows_started_total", "counter", ("flow",), "flows enqueued by this process"),
+    Described(
+        "mita_flows_ended_total",
+        "counter",
+        ("flow", "state"),
+        "flows that ended, by state: succeeded, failed, cancelled",
+    ),
+    Described(
+        "mita_flow_seconds",
+        "histogram",
+        ("flow",),
+        "from the enqueue of a flow to its end, however it ended",
+    ),
     Described("mita_jobs", "gauge", ("queue", "state"), "jobs in the store, by state"),
     Described(
         "mita_oldest_ready_seconds",

@@ -13,7 +13,7 @@ from .time import Moment
 
 class Kind(StrEnum):
     """What happened. `succeeded`, `failed`, `cancelled` and `expired` mean that the job has ended;
-    an expired job ends in the state cancelled."""
+    an expired job ends in the state cancelled. `flow_started` and `flow_ended` belong to a flow."""
 
     ENQUEUED = "enqueued"
     STARTED = "started"
@@ -26,6 +26,8 @@ class Kind(StrEnum):
     CRASHED = "crashed"
     REVIVED = "revived"
     SIGNALLED = "signalled"
+    FLOW_STARTED = "flow_started"
+    FLOW_ENDED = "flow_ended"
     STALE = "stale"
     DROPPED = "dropped"
     PAUSED = "paused"
@@ -54,6 +56,10 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     (`handler`, `api`, `resource_busy`, `rate_limited`, `unavailable`, `shutdown`), or that it
     sleeps (`sleep`) or waits for a signal (`signal`).
 
+    The events `flow_started` and `flow_ended` belong to a flow, whose id is the `id`. They have its
+    `name` and the number of its steps (`count`). `flow_ended` also says how it ended (`state`) and
+    how many `seconds` after it was enqueued.
+
     A `dropped` event belongs to a repeat, whose key is the `id`: it left out `count` windows,
     because of its policy (the `reason`) or its limit. A `paused` event belongs to a repeat, too: it
     was paused after `count` failures in a row. A `missed` event belongs to no job: `count`
@@ -70,12 +76,15 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     wait: float = 0.0
     reason: str = ""
     count: int = 0
+    name: str = ""
+    state: str = ""
 
 
 class EventBatch(Struct, frozen=True, array_like=True, gc=False):
     """Events that share most values, as they are sent: each shared value once, the others in
     columns. An empty column means 0 for all events. `whole`: each of these runs has a start event
-    too, so there are two events of it, and `waits` belong to the first."""
+    too, so there are two events of it, and `waits` belong to the first. Only events of flows have a
+    `name`."""
 
     kind: Kind
     task: str = ""
@@ -89,6 +98,8 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
     waits: list[float] = []
     count: int = 0
     whole: bool = False
+    name: str = ""
+    state: str = ""
 
     @property
     def size(self) -> int:
@@ -114,6 +125,7 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
         return replace(self, waits=[], whole=False) if ends else None
 
     def _events(self, kind: Kind, seconds: list[float], waits: list[float]) -> Iterator[JobEvent]:
+        of_flow = (repeat(self.name), repeat(self.state)) if self.name else ()
         return map(
             JobEvent,
             repeat(kind),
@@ -127,6 +139,7 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
             waits or repeat(0.0),
             repeat(self.reason),
             repeat(self.count),
+            *of_flow,
         )
 
     def parts(self, most: int) -> "Iterable[EventBatch]":
