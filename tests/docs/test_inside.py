@@ -1,23 +1,32 @@
-"""The page about the inside names modules that exist, so that it stays true when files move."""
+"""The pages about the inside name modules that exist, so that they stay true when files move."""
 
 import re
 from pathlib import Path
+
+import pytest
 
 from .pages import ROOT
 
 SOURCE = ROOT / "src" / "mita"
 PAGE = ROOT / "docs" / "inside" / "README.md"
-PACKAGES = "model|rules|ports|tasks|client|engine|stores|events|metrics|cli|testing"
+PAGES = [PAGE, ROOT / "docs" / "inside" / "flows.md"]
+PACKAGES = "model|rules|ports|tasks|client|engine|flows|stores|events|metrics|cli|testing"
 
 
-def exists(path: Path) -> bool:
-    return path.is_dir() or path.with_suffix(".py").is_file()
+def exists(name: str) -> bool:
+    """Whether this is a module, or a function or constant of one."""
+    path = SOURCE.joinpath(*name.split("."))
+    if path.is_dir() or path.with_suffix(".py").is_file():
+        return True
+    module = path.parent.with_suffix(".py")
+    return module.is_file() and re.search(rf"\b{path.name}\b", module.read_text()) is not None
 
 
-def test_every_module_that_the_page_names_exists() -> None:
-    named = re.findall(rf"`((?:{PACKAGES})(?:\.[a-z_]+)+)`", PAGE.read_text())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
+    named = re.findall(rf"`((?:{PACKAGES})(?:\.[a-z_]+)+)`", page.read_text())
     assert named
-    assert [name for name in named if not exists(SOURCE.joinpath(*name.split(".")))] == []
+    assert [name for name in named if not exists(name)] == []
 
 
 def test_every_folder_of_the_source_is_in_the_tree() -> None:
