@@ -200,7 +200,7 @@ WRONG: dict[str, tuple[str, dict[str, Any], str]] = {
     "state that cannot": (
         "cancel_many",
         {"state": "failed"},
-        "only scheduled, ready, blocked, running jobs can be cancelled",
+        "only waiting, scheduled, ready, blocked, running jobs can be cancelled",
     ),
     "living state": (
         "delete_many",

@@ -240,7 +240,9 @@ async def test_counts_have_every_state_of_every_queue(app: Mita) -> None:
     await greet.enqueue("Ada")
     await greet.after(60).enqueue("Bo")
     await greet.options(queue="other").enqueue("Cy")
+    await app.chain(greet.call("Di"), greet.call("Ed"), greet.call("Fay")).enqueue()
     nothing = {
+        "waiting": 0,
         "scheduled": 0,
         "ready": 0,
         "blocked": 0,
@@ -250,7 +252,7 @@ async def test_counts_have_every_state_of_every_queue(app: Mita) -> None:
         "cancelled": 0,
     }
     assert await app.counts() == {
-        "default": {**nothing, "scheduled": 1, "ready": 1},
+        "default": {**nothing, "waiting": 2, "scheduled": 2, "ready": 2},  # and the flow itself
         "other": {**nothing, "ready": 1},
     }
 

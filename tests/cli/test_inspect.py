@@ -358,3 +358,17 @@ def test_text_that_cannot_be_an_id_has_exit_code_2(mita: Run, command: str) -> N
     mita("migrate")
     said = mita(command, "not-an-id")
     assert (said.code, "is not a job id" in said.err) == (2, True)
+
+
+def test_the_id_of_a_step_is_that_of_its_flow_and_its_number() -> None:
+    flow, other = "a" * 32, "a" * 14 + "0" * 18
+    steps = [f"{flow}.000012", f"{flow}.000001"]
+    child = f"{steps[1]}.0123456789ab"
+    ids = [steps[0], child, steps[1], flow, other]
+    assert shortened(ids, ids, complete=True) == {
+        flow: "a" * 15,
+        other: "a" * 14 + "0",
+        steps[0]: "a" * 15 + ".12",
+        steps[1]: "a" * 15 + ".1",
+        child: "a" * 15 + ".1.0123456789ab",
+    }

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -105,10 +106,10 @@ def test_show_lists_steps_sleeps_and_waits(mita: Run, waiting: str, project: Pat
     [step] = job["steps"]
     assert (step["name"], step["value"]) == ("create account", "hello Ada")
     assert step["seconds"] >= 0
-    assert step["ended"] > job["created"]
+    assert datetime.fromisoformat(step["ended"]) >= datetime.fromisoformat(job["created"])
     [sleep] = job["sleeps"]
     assert sleep["name"] == "cool"
-    assert sleep["until"] > step["ended"]
+    assert datetime.fromisoformat(sleep["until"]) > datetime.fromisoformat(step["ended"])
     [wait] = job["waits_for"]
     assert (wait["name"], wait["until"]) == ("approval", job["due"])
     shown = mita("show", waiting).out

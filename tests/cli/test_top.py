@@ -64,7 +64,7 @@ def test_a_snapshot_has_queues_workers_and_running_jobs(
     assert said.code == 0
     assert "\x1b" not in said.out
     head = (
-        r"^mita top · \d\d:\d\d:\d\d UTC · .* · sqlite file .*jobs\.db\n1 waiting, 1 running "
+        r"^mita top · \d\d:\d\d:\d\d UTC · .* · sqlite file .*jobs\.db\n1 to run, 1 running "
         r"· 1 worker, 7 slots\n"
     )
     assert re.search(head, said.out)
@@ -293,9 +293,9 @@ def test_the_live_view_is_updated_and_ctrl_c_ends_it(
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     top = terminal("--interval", "0.1")
-    assert ENTER in top.wait_for_line("1 waiting")
+    assert ENTER in top.wait_for_line("1 to run")
     enqueue("greet", "Bo", "--after", "1h")
-    top.wait_for_line("2 waiting")
+    top.wait_for_line("2 to run")
     assert top.interrupt() == 0
     assert top.said.endswith(LEAVE)
     assert "Traceback" not in top.said
@@ -306,13 +306,13 @@ def test_an_unreachable_store_is_reported_until_it_is_back(
 ) -> None:
     enqueue("greet", "Ada", "--after", "1h")
     top = terminal("--interval", "0.1")
-    top.wait_for_line("1 waiting")
+    top.wait_for_line("1 to run")
     (project / "jobs.db").rename(project / "away.db")
-    line = top.wait_for_line(r"as of \d\d:\d\d:\d\d UTC: the store is unreachable.*1 waiting")
+    line = top.wait_for_line(r"as of \d\d:\d\d:\d\d UTC: the store is unreachable.*1 to run")
     assert "deleted or replaced" in line
     (project / "away.db").rename(project / "jobs.db")
     enqueue("greet", "Bo", "--after", "1h")
-    assert "cannot be reached" not in top.wait_for_line("2 waiting").rsplit("mita top", 1)[1]
+    assert "cannot be reached" not in top.wait_for_line("2 to run").rsplit("mita top", 1)[1]
     assert top.interrupt() == 0
 
 

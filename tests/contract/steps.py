@@ -15,8 +15,9 @@ from mita.model.outcome import (
     SignalJob,
     Verdict,
 )
+from mita.model.record import DisplayState
 from mita.model.repeat import Repeat, RepeatState
-from mita.model.time import HOUR, NOW, When
+from mita.model.time import HOUR, LATEST, NOW, When
 from mita.model.view import JobFilter
 from mita.rules.durable import wait_name
 
@@ -31,7 +32,8 @@ NAMES = st.sampled_from(["x", "y", wait_name("x")])
 SIGNALS = st.sampled_from(["x", "x", "y"])
 
 # A moment `at` is a distance from now here; the walk adds its clock.
-WHENS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, When(10), When(30), When(at=-50), When(at=25)])
+LATER = [When(10), When(30), When(at=-50), When(at=25), When(at=LATEST)]
+WHENS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, *LATER])
 
 # Each key with a rate has one rate, and is no key of jobs without it: which of two rates a key has
 # at a moment is not part of the contract. The other gates share their keys with resources.
@@ -163,7 +165,7 @@ FILTERS: st.SearchStrategy[JobFilter] = st.builds(
     queue=st.sampled_from([None, None, "a"]),
     task=st.sampled_from([None, None, "t"]),
     state=st.sampled_from([None, None, *State]),
-    scheduled=st.sampled_from([None, None, True, False]),
+    shown=st.sampled_from([None, None, None, *DisplayState]),
     resource=st.sampled_from([None, None, "r", "s", "g"]),
     unique=st.sampled_from([None, None, None, "u"]),
     repeat=st.sampled_from([None, None, None, "daily"]),

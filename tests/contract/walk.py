@@ -15,7 +15,7 @@ from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, State
 from mita.model.outcome import Change, ClaimResult, Progress, Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
-from mita.model.time import When
+from mita.model.time import LATEST, When
 from mita.model.view import JobFilter, Page, WorkerView
 from mita.ports.store import OnceValue, Store
 from mita.stores.memory import MemoryStore
@@ -151,7 +151,9 @@ class Walk(RuleBasedStateMachine):
 
     def aimed(self, when: When) -> When:
         """Moments are drawn as distances from now."""
-        return when if when.at is None else When(at=self.clock.now() + when.at)
+        if when.at is None or when.at == LATEST:
+            return when
+        return When(at=self.clock.now() + when.at)
 
     # ------------------------------------------------------------ jobs
 

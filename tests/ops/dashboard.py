@@ -44,10 +44,10 @@ PANELS = (
     ),
     Panel(
         "Waiting",
-        "Ready, scheduled and blocked jobs.",
+        "Ready, scheduled, waiting and blocked jobs.",
         {
             "": 'sum(max by (queue, state) (mita_jobs{queue=~"$queue", '
-            'state=~"ready|scheduled|blocked"}))'
+            'state=~"ready|scheduled|waiting|blocked"}))'
         },
         width=4,
         stat=True,
@@ -92,7 +92,7 @@ PANELS = (
         {
             "{{queue}} {{state}}": (
                 'max by (queue, state) (mita_jobs{queue=~"$queue", '
-                'state=~"ready|scheduled|blocked|running"})'
+                'state=~"ready|scheduled|waiting|blocked|running"})'
             )
         },
     ),

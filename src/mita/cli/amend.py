@@ -21,6 +21,7 @@ from .screen import Report
 
 _IDS = "job ids, or their first digits"
 _LIVE = [
+    DisplayState.WAITING.value,
     DisplayState.SCHEDULED.value,
     DisplayState.READY.value,
     DisplayState.BLOCKED.value,

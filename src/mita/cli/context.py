@@ -25,6 +25,7 @@ CHOOSE = (
     "--namespace, or make this one with `mita migrate`"
 )
 _CANDIDATE_JOBS = 5  # jobs that are named when an id fits several
+_NEIGHBOUR_PAGES = 10  # to read at most for the shortest ids; one page, if there are no flows
 
 
 class CommandContext:
@@ -51,20 +52,36 @@ class CommandContext:
     async def id_of(self, given: str) -> str:
         """Return the whole id for its first digits. Raises `UsageError` if they fit several
         jobs."""
-        start = given.lower().replace("-", "")
-        if not ids.is_id_prefix(start):
+        text = given.lower().replace("-", "")
+        if not ids.is_id_prefix(text):
             raise UsageError(
                 f"{given!r} is not a job id: ids are {ids.ID_DIGITS} hexadecimal digits, or the "
-                "first of them"
+                "first of them; a step of a flow has the id of the flow and its number, as in "
+                "01a1de75c0de.7"
             )
-        if len(start) == ids.ID_DIGITS:
-            known = await self.app.get(start) is not None
-            return start if known else self._raise_unknown(given)
-        page = await self.app.jobs(after=ids.first_id_after(start), limit=_CANDIDATE_JOBS + 1)
-        found = [job for job in page.jobs if job.id.startswith(start)]
-        if len(found) > 1:
-            raise UsageError(_ambiguous_id(given, found))
-        return found[0].id if found else self._raise_unknown(given)
+        start = ids.first_part(text)
+        if len(start) < ids.ID_DIGITS:
+            found = await self._beginning_with(start)
+            if len(found) > 1:
+                raise UsageError(_ambiguous_id(given, found))
+            if not found:
+                self._raise_unknown(given)
+            start = ids.first_part(found[0].id)
+        id = start + ids.whole_rest(text)
+        return id if await self.app.get(id) is not None else self._raise_unknown(given)
+
+    async def _beginning_with(self, start: str) -> list[JobRecord]:
+        """Some jobs whose ids begin with these digits, newest first; one for each flow."""
+        found: dict[str, JobRecord] = {}
+        after = ids.first_id_after(start)
+        while len(found) <= _CANDIDATE_JOBS:
+            page = await self.app.jobs(after=after, limit=_CANDIDATE_JOBS + 1)
+            jobs = [job for job in page.jobs if job.id.startswith(start)]
+            found |= {ids.first_part(job.id): job for job in jobs}  # a flow is after its steps
+            if page.after is None or len(jobs) < len(page.jobs):
+                break
+            after = _before_steps(page.after)
+        return list(found.values())
 
     def command(self, name: str, *words: str) -> tuple[str, ...]:
         """The words of another `mita` command for the same app and store."""
@@ -86,10 +103,15 @@ class CommandContext:
         output is for a program."""
         if not wanted or not self.screen.terminal:
             return {id: id for id in wanted}
-        page = await (await self.store()).page(
-            JobFilter(), ids.first_id_after(max(wanted)[: ids.TIME_DIGITS]), neighbours
-        )
-        return ids.shortened(wanted, [job.id for job in page.jobs], complete=page.after is None)
+        store, found = await self.store(), list[str]()
+        after = ids.first_id_after(max(wanted)[: ids.TIME_DIGITS])
+        for _ in range(_NEIGHBOUR_PAGES):
+            page = await store.page(JobFilter(), after, neighbours)
+            found += [job.id for job in page.jobs]
+            if page.after is None or "." not in page.after or page.after < min(wanted):
+                break
+            after = _before_steps(page.after)
+        return ids.shortened(wanted, found, complete=page.after is None)
 
     @staticmethod
     def _raise_unknown(given: str) -> str:
@@ -97,6 +119,11 @@ class CommandContext:
             f"no job {given} is in the store: it never was, or it ended and was deleted; "
             "`mita jobs` lists the jobs"
         )
+
+
+def _before_steps(id: str) -> str:
+    """The cursor that leaves out the other steps of the same flow, but not the flow itself."""
+    return f"{ids.first_part(id)}." if "." in id else id
 
 
 def _ambiguous_id(given: str, found: Sequence[JobRecord]) -> str:

@@ -3,17 +3,19 @@
 from datetime import datetime
 from typing import Any
 
-from mita.model.record import WITHHELD, JobRecord
+from mita.model.record import WITHHELD, DisplayState, JobRecord
 from mita.model.time import SECOND
 from mita.rules.display import span
 
-from .format import clock, is_open_wait, relative
+from .format import clock, relative
 from .table import Column, Table
 
 
 def due_text(job: JobRecord, now: datetime) -> str:
     """When the job is due."""
-    return "when its signal comes" if is_open_wait(job) else clock(job.due, now)
+    if job.state is not DisplayState.WAITING:
+        return clock(job.due, now)
+    return "when its signal comes" if job.waits_for else "when the jobs it waits for have ended"
 
 
 def durable_parts(job: JobRecord, now: datetime) -> list[str | Table]:

@@ -4,10 +4,8 @@ import math
 from datetime import UTC, datetime, timedelta
 
 from mita.model.record import DisplayState, JobRecord
-from mita.model.time import DAY, HOUR, LATEST, MINUTE, SECOND
-from mita.rules.display import as_datetime, span
-
-_LATEST = as_datetime(LATEST)
+from mita.model.time import DAY, HOUR, MINUTE, SECOND
+from mita.rules.display import span
 
 
 def length(between: timedelta) -> str:
@@ -36,18 +34,16 @@ def relative(moment: datetime | None, now: datetime) -> str:
 def when(job: JobRecord, now: datetime) -> str:
     """The most important time of a job, for its state."""
     match job.state:
+        case DisplayState.WAITING:
+            # a job that has run and waits now, waits for a signal
+            return "at its signal" if job.reschedules else "after others"
         case DisplayState.SCHEDULED:
-            return "at its signal" if is_open_wait(job) else relative(job.due, now)
+            return relative(job.due, now)
         case DisplayState.READY | DisplayState.BLOCKED:
             return f"for {brief(now - job.due)}" if job.due <= now else ""
         case DisplayState.RUNNING:
             return f"for {brief(now - (job.started or now))}"
     return relative(job.finished, now)
-
-
-def is_open_wait(job: JobRecord) -> bool:
-    """Whether it waits for a signal without a time-out: it is never due by itself."""
-    return job.state is DisplayState.SCHEDULED and job.due == _LATEST
 
 
 def clock(moment: datetime | None, now: datetime) -> str:

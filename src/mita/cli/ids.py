@@ -1,17 +1,46 @@
-"""Job ids as people type them: the first digits, as many as are unique."""
+"""Job ids as people type them: the first digits, as many as are unique.
+
+A step of a flow has the id of its flow, a point and six digits. People type the beginning of the
+flow's id and the number: `01a1de75c0de.7`. A child job has the id of its parent, a point and twelve
+digits, which people type whole."""
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 ID_DIGITS = 32
+_STEP_DIGITS, _CHILD_DIGITS = 6, 12
 # The first digits hold the time at which the job was made. No later job begins with the same
 # digits, so a unique beginning stays unique.
 TIME_DIGITS = 12
 
 
 def is_id_prefix(text: str) -> bool:
-    """Whether the text can be the first digits of an id."""
-    return 0 < len(text) <= ID_DIGITS and set(text) <= set("0123456789abcdef")
+    """Whether the text can be an id, or the beginning of one and the numbers of a step."""
+    first, *rest = text.split(".")
+    if not 0 < len(first) <= ID_DIGITS:
+        return False
+    is_hex = set(text) <= set("0123456789abcdef.")
+    return is_hex and all(len(part) == _CHILD_DIGITS or _is_number(part) for part in rest)
+
+
+def _is_number(part: str) -> bool:
+    return part.isdecimal() and len(part) <= _STEP_DIGITS
+
+
+def first_part(id: str) -> str:
+    """The id without the numbers of steps and children: of a step it is the id of its flow."""
+    return id.partition(".")[0]
+
+
+def whole_rest(text: str) -> str:
+    """What follows the first part of an id, with all of its digits: `.7` is `.000007`."""
+    _, *rest = text.split(".")
+    return "".join(f".{part.zfill(_STEP_DIGITS)}" for part in rest)
+
+
+def _short_rest(id: str) -> str:
+    _, *rest = id.split(".")
+    return "".join(f".{int(part) if len(part) == _STEP_DIGITS else part}" for part in rest)
 
 
 def first_id_after(start: str) -> str | None:
@@ -21,17 +50,16 @@ def first_id_after(start: str) -> str | None:
 
 
 def shortened(ids: Iterable[str], neighbours: Sequence[str], *, complete: bool) -> dict[str, str]:
-    """Return the shortest unique beginning of each id.
+    """Return the shortest unique beginning of each id; of a step also its number.
 
     `neighbours` are all ids of the store from the time of the first one, newest first;
     `complete`: they go down to the oldest. An id that is not among them keeps all its digits,
     because its neighbours are not known."""
-    position = {id: at for at, id in enumerate(neighbours)}
-    last = len(neighbours) if complete else len(neighbours) - 1
-    return {
-        id: id[: _needed(id, position[id], neighbours)] if position.get(id, last) < last else id
-        for id in ids
-    }
+    firsts = list(dict.fromkeys(map(first_part, neighbours)))
+    position = {id: at for at, id in enumerate(firsts)}
+    last = len(firsts) if complete else len(firsts) - 1
+    short = {id: id[: _needed(id, at, firsts)] if at < last else id for id, at in position.items()}
+    return {id: short.get(first_part(id), first_part(id)) + _short_rest(id) for id in ids}
 
 
 def _needed(id: str, at: int, neighbours: Sequence[str]) -> int:

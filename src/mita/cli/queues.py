@@ -1,7 +1,7 @@
 """Queues, resource keys and workers: `queues`, `pause`, `resume`, `hold`, `unhold`, `workers`."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.job import Job, State
-from mita.model.record import JobRecord
+from mita.model.record import DisplayState, JobRecord
 from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
 from mita.rules.display import as_datetime, limit_text, span
@@ -24,10 +24,20 @@ from .table import Column, Table
 NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
 _COUNTED_JOBS = 200  # running jobs that are read to count those of each worker
-_COUNTS = ("ready", "scheduled", "blocked", "running", "succeeded", "failed", "cancelled")
+_COUNTS = (
+    DisplayState.READY,
+    DisplayState.SCHEDULED,
+    DisplayState.WAITING,
+    DisplayState.BLOCKED,
+    DisplayState.RUNNING,
+    DisplayState.SUCCEEDED,
+    DisplayState.FAILED,
+    DisplayState.CANCELLED,
+)
 _DROP_ORDER = {
-    "cancelled": 8,
-    "succeeded": 7,
+    "cancelled": 9,
+    "succeeded": 8,
+    "waiting": 7,
     "scheduled": 6,
     "limit": 5,
     "running": 4,
@@ -77,11 +87,12 @@ async def show_queues(context: CommandContext) -> Report:
     data = {"queues": [queue_data(view) for view in views]}
     if not views:
         return Report(data, NO_QUEUES)
-    counts = [Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0)) for name in _COUNTS]
+    states = shown_states(views, _COUNTS)
+    counts = [Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0)) for name in states]
     rows = [
         (
             view.name,
-            *(getattr(view, name) for name in _COUNTS),
+            *(getattr(view, name) for name in states),
             oldest(view),
             limit(view),
             stopped(view),
@@ -94,6 +105,12 @@ async def show_queues(context: CommandContext) -> Report:
         Column(""),
     )
     return Report(data, Table((QUEUE_COLUMN, *counts, *last), rows))
+
+
+def shown_states(views: Sequence[QueueView], states: Sequence[DisplayState]) -> list[DisplayState]:
+    """The states whose numbers are shown: without `waiting` if no job waits for others."""
+    waits = any(view.waiting for view in views)
+    return [state for state in states if waits or state is not DisplayState.WAITING]
 
 
 def oldest(view: QueueView) -> str:
@@ -119,7 +136,7 @@ def queue_data(view: QueueView) -> dict[str, Any]:
     """The queue as a document, for `--json`."""
     return {
         "name": view.name,
-        **{name: getattr(view, name) for name in _COUNTS},
+        **{state.value: getattr(view, state) for state in _COUNTS},
         "oldest_seconds": None if view.oldest is None else view.oldest / SECOND,
         "paused": None if view.paused is None else as_datetime(view.paused),
         "limit": limit_data(view.limit),

@@ -24,6 +24,7 @@ from .queues import (
     rate,
     seen,
     served,
+    shown_states,
     stopped,
     worker_data,
 )
@@ -33,8 +34,22 @@ from .table import Column, Table
 BAR_COLUMNS = 20
 _NEIGHBOUR_JOBS = 50  # jobs to look at for the shortest ids
 # which numbers of a queue a narrow terminal leaves out first
-_DROP_ORDER = {"blocked": 7, "scheduled": 6, "ready": 5, "limit": 4, "rate": 3, "oldest": 2}
-WAITING = (DisplayState.READY, DisplayState.SCHEDULED, DisplayState.BLOCKED)
+_DROP_ORDER = {
+    "blocked": 8,
+    "scheduled": 7,
+    "waiting": 6,
+    "ready": 5,
+    "limit": 4,
+    "rate": 3,
+    "oldest": 2,
+}
+# the states of jobs that have not ended and do not run
+TO_RUN = (
+    DisplayState.READY,
+    DisplayState.SCHEDULED,
+    DisplayState.WAITING,
+    DisplayState.BLOCKED,
+)
 
 
 class Snapshot(Struct, frozen=True):
@@ -94,11 +109,11 @@ def report(snapshot: Snapshot, height: int | None = None) -> Report:
 
 def _head(snapshot: Snapshot) -> list[str]:
     slots = sum(worker.slots for worker in snapshot.workers)
-    waiting = sum(_depth(view) for view in snapshot.queues)
+    to_run = sum(_depth(view) for view in snapshot.queues)
     there = f"{counted(len(snapshot.workers), 'worker')}, {counted(slots, 'slot')}"
     return [
         f"mita top · {snapshot.now:%H:%M:%S} UTC · {_speed(snapshot)} · {snapshot.store}",
-        f"{waiting:,} waiting, {snapshot.running:,} running · {there}",
+        f"{to_run:,} to run, {snapshot.running:,} running · {there}",
     ]
 
 
@@ -110,11 +125,11 @@ def _speed(snapshot: Snapshot) -> str:
 
 
 def _depth(view: QueueView) -> int:
-    return sum(getattr(view, state) for state in WAITING)
+    return sum(getattr(view, state) for state in TO_RUN)
 
 
 def _queues(snapshot: Snapshot) -> Table:
-    states = [*WAITING, DisplayState.RUNNING, DisplayState.FAILED]
+    states = shown_states(snapshot.queues, [*TO_RUN, DisplayState.RUNNING, DisplayState.FAILED])
     numbers = [
         Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0))
         for name in ("depth", *states, "rate", "oldest")

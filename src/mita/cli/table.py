@@ -19,6 +19,7 @@ _CODES = {
     "cyan": "36",
 }
 STYLES = {
+    "waiting": "blue",
     "scheduled": "blue",
     "ready": "cyan",
     "blocked": "magenta",

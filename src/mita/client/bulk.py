@@ -22,6 +22,7 @@ from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.judge import Retention
+from mita.rules.matching import stored_state
 from mita.rules.states import ALIVE, allowed
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
@@ -179,11 +180,8 @@ def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None
 
 def _shown_states(change: Change) -> list[str]:
     """The states, as people see them, that allow this change."""
-    names = {state.value for state in allowed(change)}
-    names |= (
-        {DisplayState.SCHEDULED.value, DisplayState.READY.value} if "queued" in names else set()
-    )
-    return [state.value for state in DisplayState if state.value in names]
+    states = allowed(change)
+    return [shown.value for shown in DisplayState if stored_state(shown) in states]
 
 
 async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Found]:

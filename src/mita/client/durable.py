@@ -60,9 +60,9 @@ def with_durable(record: JobRecord, values: Mapping[str, bytes]) -> JobRecord:
         if name.startswith(SLEEP)
     ]
     signals = [_signal(name, values[name], record) for name in names if name.startswith(SIGNAL)]
-    is_scheduled = record.state is DisplayState.SCHEDULED
+    is_parked = record.state in (DisplayState.WAITING, DisplayState.SCHEDULED)
     waits = [
-        WaitRecord(wait.name, _datetime(wait.end)) for wait in pending_waits(values) if is_scheduled
+        WaitRecord(wait.name, _datetime(wait.end)) for wait in pending_waits(values) if is_parked
     ]
     return replace(
         record,

@@ -4,7 +4,6 @@ import re
 from typing import Any, TypedDict
 
 from mita.errors import UsageError, did_you_mean
-from mita.model.job import State
 from mita.model.record import DisplayState
 from mita.model.view import JobFilter
 from mita.rules.claim_size import CALL_JOBS
@@ -18,7 +17,8 @@ _CHECKS = {
     "unique": check_key,
     "repeat": check_key,
 }
-_CURSOR = re.compile(r"[0-9a-f]{1,32}")
+# an id, or its beginning; ids of steps and children have further parts
+_CURSOR = re.compile(r"[0-9a-f]{1,32}(\.[0-9a-f]*)*")
 
 
 class JobFilters(TypedDict, total=False):
@@ -34,9 +34,8 @@ class JobFilters(TypedDict, total=False):
 
 
 def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilter:
-    """Return a store's filter. `state` is a state as people see it: `scheduled` and `ready` are
-    both queued. Raises `UsageError` for a value that no job can have: an empty page would hide the
-    mistake."""
+    """Return a store's filter. `state` is a state as people see it. Raises `UsageError` for a value
+    that no job can have: an empty page would hide the mistake."""
     for name in given:
         if name not in FILTERS:
             meant = did_you_mean(name, FILTERS) or "."
@@ -53,10 +52,7 @@ def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilt
         return JobFilter(**fields)
     if state not in tuple(DisplayState):
         raise UsageError(f"state={state!r}: use one of {', '.join(DisplayState)}")
-    shown = DisplayState(state)
-    if shown in (DisplayState.SCHEDULED, DisplayState.READY):
-        return JobFilter(state=State.QUEUED, scheduled=shown is DisplayState.SCHEDULED, **fields)
-    return JobFilter(state=State(shown.value), **fields)
+    return JobFilter(shown=DisplayState(state), **fields)
 
 
 def cursor(after: str | None) -> str | None:

@@ -14,8 +14,10 @@ WITHHELD = "(withheld: task is secret)"
 
 
 class DisplayState(StrEnum):
-    """A job's state as people see it: `queued` is either `scheduled` or `ready`."""
+    """A job's state as people see it. A queued job is shown as `waiting` (it has no due time,
+    because it waits for other jobs or for a signal), `scheduled` or `ready`."""
 
+    WAITING = "waiting"
     SCHEDULED = "scheduled"
     READY = "ready"
     BLOCKED = "blocked"

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from .gate import StoredLimit
 from .job import Job, State
+from .record import DisplayState
 from .time import Moment, Wait
 
 
@@ -15,6 +16,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     has no rate), and `next_start` when it allows the next start (None: now)."""
 
     name: str
+    waiting: int = 0
     scheduled: int = 0
     ready: int = 0
     blocked: int = 0
@@ -30,15 +32,15 @@ class QueueView(Struct, frozen=True, kw_only=True):
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a page shows; None means any. `scheduled` splits `queued` by the due time: True
-    for jobs in the future, False for ready jobs.
+    """Which jobs a page shows; None means any. `state` is the stored state, `shown` the state as
+    people see it (`rules.matching.shown_as`).
 
     `error` is searched for in the error's type and message, not in its traceback."""
 
     queue: str | None = None
     task: str | None = None
     state: State | None = None
-    scheduled: bool | None = None
+    shown: DisplayState | None = None
     resource: str | None = None
     unique: str | None = None
     repeat: str | None = None

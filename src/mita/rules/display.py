@@ -3,11 +3,12 @@
 from datetime import UTC, datetime
 
 from mita.model.gate import StoredLimit
-from mita.model.job import Job, State
+from mita.model.job import Job
 from mita.model.record import DisplayState
 from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, Wait
 
 from .gates import ONE_MS_US
+from .matching import shown_as
 
 ONE_SECOND_US = 1_000_000
 _RATE_UNITS = {SECOND: "s", MINUTE: "m", HOUR: "h", DAY: "d"}
@@ -19,10 +20,8 @@ def as_datetime(moment: Moment) -> datetime:
 
 
 def shown(job: Job, now: Moment) -> DisplayState:
-    """The state of a job as it is shown: a queued job is scheduled or ready."""
-    if job.state is State.QUEUED:
-        return DisplayState.SCHEDULED if job.due > now else DisplayState.READY
-    return DisplayState(job.state.value)
+    """The state of a job as it is shown: a queued job is waiting, scheduled or ready."""
+    return shown_as(job.state, job.due, now)
 
 
 def clock(moment: Moment, now: Moment) -> str:

@@ -1,19 +1,31 @@
 """Which jobs a filter matches."""
 
 from mita.model.job import Job, State
-from mita.model.time import Moment
+from mita.model.record import DisplayState
+from mita.model.time import LATEST, Moment
 from mita.model.view import JobFilter
 
 from .failures import head
 from .gates import keys_of
 
+# how queued jobs are shown
+SHOWN_OF_QUEUED = (DisplayState.WAITING, DisplayState.SCHEDULED, DisplayState.READY)
 
-def shown_as(state: State, due: Moment, now: Moment) -> str:
-    """Returns the name of a job's state for people: a `queued` job is `scheduled` before its due
-    time, and `ready` after it."""
+
+def shown_as(state: State, due: Moment, now: Moment) -> DisplayState:
+    """Returns the state of a job as people see it: a `queued` job is `scheduled` before its due
+    time, and `ready` after it. It is `waiting` if it has no due time: then it waits for other jobs
+    of its flow, or for a signal without a time-out, and is due at `LATEST`."""
     if state is not State.QUEUED:
-        return state.value
-    return "scheduled" if due > now else "ready"
+        return DisplayState(state.value)
+    if due <= now:
+        return DisplayState.READY
+    return DisplayState.WAITING if due == LATEST else DisplayState.SCHEDULED
+
+
+def stored_state(shown: DisplayState) -> State:
+    """Returns the stored state of a job that is shown like this."""
+    return State.QUEUED if shown in SHOWN_OF_QUEUED else State(shown.value)
 
 
 def matches(job: Job, want: JobFilter, now: Moment) -> bool:
@@ -29,8 +41,6 @@ def matches(job: Job, want: JobFilter, now: Moment) -> bool:
         return False
     if want.resource is not None and want.resource not in keys_of(job.resource, job.gates):
         return False
-    if want.scheduled is not None and shown_as(job.state, job.due, now) != (
-        "scheduled" if want.scheduled else "ready"
-    ):
+    if want.shown is not None and shown_as(job.state, job.due, now) != want.shown:
         return False
     return want.error is None or want.error in head(job.error or "")

@@ -50,7 +50,7 @@ def _queue(context: MemoryContext, name: str, jobs: list[Job]) -> QueueView:
         limit=limit,
         tokens=tokens_left(limit, level_us, context.now),
         next_start=_next_token(context, limit, level_us),
-        **Counters(states),
+        **Counters(state.value for state in states),
     )
 
 

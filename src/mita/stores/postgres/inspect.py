@@ -63,10 +63,11 @@ def queues(_: PostgresContext) -> RoundTrips[list[QueueView]]:
         name: {"scheduled": 0, "paused": None if paused is None else as_moment(paused)}
         for name, paused in names
     }
-    for name, state, count in counts:
+    for name, state, count, waiting in counts:
         view = views.setdefault(name, {"scheduled": 0})
         shown = "scheduled" if state == State.QUEUED else state
-        view[shown] = view.get(shown, 0) + count
+        view[shown] = view.get(shown, 0) + count - waiting
+        view["waiting"] = view.get("waiting", 0) + waiting
     for name, count, oldest in ready:
         view = views[name]
         view.update(ready=count, scheduled=max(0, view["scheduled"] - count), oldest=oldest)

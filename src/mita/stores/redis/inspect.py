@@ -11,6 +11,7 @@ from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.rules.matching import stored_state
 from mita.stores.shared.views import as_moment, as_worker
 
 from .codec import as_job, as_limit, as_timeline
@@ -18,8 +19,17 @@ from .context import RedisContext, parts
 from .scripting.constants import CALL_ITEMS
 
 # what `lua/queues.lua` returns, before the moment of the pause, the limit and the next start
-_STATES = ("scheduled", "ready", "blocked", "running", "succeeded", "failed", "cancelled")
-_COUNTS = (*_STATES, "oldest")
+_COUNTS = (
+    "waiting",
+    "scheduled",
+    "ready",
+    "blocked",
+    "running",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "oldest",
+)
 
 
 async def now(context: RedisContext) -> Moment:
@@ -71,10 +81,11 @@ async def page(context: RedisContext, want: JobFilter, after: str | None, limit:
 
 def _filter_args(want: JobFilter) -> list[str]:
     """The filter as `lua/page.lua` reads it."""
-    state = "" if want.state is None else want.state.value
-    scheduled = "" if want.scheduled is None else str(int(want.scheduled))
-    fields = (want.task, want.resource, want.unique, want.repeat, want.error)
-    return [state, scheduled, *(field or "" for field in fields)]
+    state = want.state
+    if state is None and want.shown is not None:
+        state = stored_state(want.shown)
+    fields = (state, want.shown, want.task, want.resource, want.unique, want.repeat, want.error)
+    return [field or "" for field in fields]
 
 
 async def _matching_ids(

@@ -7,8 +7,10 @@ from typing import Any
 from msgspec import Struct, inspect, json
 
 from mita.model.job import Job, Lasting, State
-from mita.model.time import Moment
+from mita.model.record import DisplayState
+from mita.model.time import LATEST, Moment
 from mita.model.view import JobFilter, Page
+from mita.rules.matching import stored_state
 from mita.rules.readable import BAD, problem, read_job
 from mita.rules.states import TERMINAL
 
@@ -31,6 +33,13 @@ _JSON = [name for name, field in JOB.items() if field.is_json]
 # Columns that a table may leave empty: then the field has its default.
 _LEFT_EMPTY = {name: JOB[name].default for name in ("gates", "weight")}
 
+
+# when the queued jobs are due that are shown like this
+_DUE = {
+    DisplayState.WAITING: f"due = {LATEST}",
+    DisplayState.SCHEDULED: f"due > {{now}} and due <> {LATEST}",
+    DisplayState.READY: "due <= {now}",
+}
 
 # what a retry writes
 _REVIVED: dict[str, Any] = {"state": State.QUEUED.value, "due": 0, **RESET_ON_RETRY}
@@ -67,15 +76,13 @@ def where(want: JobFilter, after: str | None, say: Dialect) -> str:
         clauses.append(say.has_key.format(say.bound.format("resource")))
     if want.error is not None:
         clauses.append(f"{say.contains}({say.head}, {say.bound.format('error')}) > 0")
-    state = State.QUEUED if want.scheduled is not None else want.state
-    if state is not None:
-        clauses.append(f"state = '{state.value}'")
-    if state in TERMINAL:
-        clauses.append("finished is not null")
-    if want.scheduled is not None:
-        clauses.append(f"due {'>' if want.scheduled else '<='} {say.now}")
-        if want.state not in (None, State.QUEUED):
-            clauses.append("false")
+    for state in {want.state, None if want.shown is None else stored_state(want.shown)}:
+        if state is not None:
+            clauses.append(f"state = '{state.value}'")
+        if state in TERMINAL:
+            clauses.append("finished is not null")
+    if want.shown in _DUE:
+        clauses.append(_DUE[want.shown].format(now=say.now))
     if after is not None:
         clauses.append(f"id < {say.bound.format('after')}")
     return " and ".join(clauses) or "true"

@@ -71,10 +71,12 @@ def _queues(context: SqliteContext) -> list[QueueView]:
         }
         for name, paused, text, tat_us in context.rows("queues")
     }
-    for name, state, count in context.rows("queues_counts"):
-        counts.setdefault(as_name(name), {})[state] = count
-    for view in counts.values():
-        view["scheduled"] = view.pop(State.QUEUED, 0)
+    for name, state, count, waiting in context.rows("queues_counts"):
+        view = counts.setdefault(as_name(name), {})
+        if state == State.QUEUED:
+            view.update(scheduled=count - waiting, waiting=waiting)
+        else:
+            view[state] = count
     for name, ready, oldest in context.rows("queues_ready", now=context.now):
         view = counts[as_name(name)]
         view.update(ready=ready, scheduled=view["scheduled"] - ready)

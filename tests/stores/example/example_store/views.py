@@ -17,7 +17,7 @@ from .order import in_order, is_due
 
 def queue(content: Content, name: str) -> QueueView:
     jobs = [record.job for record in content.records.values() if record.job.queue == name]
-    counts = Counter(shown_as(job.state, job.due, content.now) for job in jobs)
+    counts = Counter(shown_as(job.state, job.due, content.now).value for job in jobs)
     ready = [job.due for job in jobs if is_due(content, name, job)]
     oldest = content.now - min(ready) if ready else None
     limit, level = content.limits.get((name, None)), content.levels.get((name, None), Level())

@@ -1,7 +1,7 @@
 -- page: ids of jobs that match, newest first, from a part of the queue's ids.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock  2 below this id, '' for the newest  3 limit
---       4 state, '' for any  5 scheduled: '1' due later, '0' ready, '' for any
+--       4 state, '' for any  5 the state as it is shown, '' for any
 --       6 task  7 resource key  8 unique key  9 repeat  10 part of the error's type and message;
 --       '' for any
 -- Returns the ids, and where the next part begins (false: this was the last); or false when the ids
@@ -11,8 +11,7 @@
 -- include id_index
 local FEW_JOBS = 2000
 local now, q, found = clock(ARGV[1]), queue_of(KEYS[1]), {}
-local after, limit, state, scheduled = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
-if scheduled ~= '' and state == '' then state = State.QUEUED end
+local after, limit, state, shown = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
 local function error_matches(r)
   local error = r.extras and call('HGET', q.error, r.id)
@@ -27,11 +26,15 @@ local function has_key(r, key)
   return r.resource == key
 end
 
+local function shown_as(r)
+  if r.state ~= State.QUEUED then return r.state end
+  if r.due <= now then return DisplayState.READY end
+  return r.due == LATEST and DisplayState.WAITING or DisplayState.SCHEDULED
+end
+
 local function matches(r)
   if state ~= '' and r.state ~= state then return false end
-  if scheduled ~= '' then
-    if r.state ~= State.QUEUED or (r.due > now) ~= (scheduled == '1') then return false end
-  end
+  if shown ~= '' and shown_as(r) ~= shown then return false end
   for i, field in pairs({ [6] = 'task', [8] = 'unique', [9] = 'repeat' }) do
     if ARGV[i] ~= '' and r[field] ~= ARGV[i] then return false end
   end

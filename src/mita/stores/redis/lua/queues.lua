@@ -1,9 +1,9 @@
 -- queues: the counts of one queue.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock
--- Returns scheduled, ready, blocked, running, succeeded, failed, cancelled, how long the oldest
---       ready job has been ready (false: there is none), since when it is paused (false: it is
---       not), its limit (false: none), how many starts its rate allows now (false: it has none),
+-- Returns waiting, scheduled, ready, blocked, running, succeeded, failed, cancelled, how long the
+--       oldest ready job has been ready (false: there is none), since when it is paused (false: it
+--       is not), its limit (false: none), how many starts its rate allows now (false: it has none),
 --       when it allows the next start (false: now)
 -- include keys
 -- include record
@@ -13,7 +13,7 @@
 -- include gates
 local LIST_PART_JOBS = 100
 local now, q = clock(ARGV[1]), queue_of(KEYS[1])
-local ready, all, oldest = 0, 0, now + 1
+local waiting, ready, all, oldest = 0, 0, 0, now + 1
 
 -- When the first job of a list came that is not only marked as removed.
 local function first_listed(priority)
@@ -38,9 +38,10 @@ for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
   end
   all = all + call('ZCARD', due) + listed
   ready = ready + call('ZCOUNT', due, '-inf', now) + listed
+  waiting = waiting + call('ZCOUNT', due, LATEST, LATEST)
   if uses(q, GROUPS) then
-    local queued, is_due = shares().count(q, priority, now)
-    all, ready = all + queued, ready + is_due
+    local queued, is_due, waits = shares().count(q, priority, now)
+    all, ready, waiting = all + queued, ready + is_due, waiting + waits
     oldest = math.min(oldest, first_due_of_groups(q, priority))
   end
   local head = call('ZRANGE', due, 0, 0, 'WITHSCORES')
@@ -54,8 +55,9 @@ if limit and limit.interval > 0 then
   tokens = gates().tokens(limit, level, now)
 end
 return {
-  all - ready, ready, call('ZCARD', q.blocked), running, call('ZCARD', q.succeeded),
-  call('ZCARD', q.failed), call('ZCARD', q.cancelled), ready > 0 and now - oldest or false,
+  waiting, all - ready - waiting, ready, call('ZCARD', q.blocked), running,
+  call('ZCARD', q.succeeded), call('ZCARD', q.failed), call('ZCARD', q.cancelled),
+  ready > 0 and now - oldest or false,
   paused and (tonumber(paused) or 0), call('HGET', q.meta, 'limit'),
   tokens, next_start > now and next_start,
 }

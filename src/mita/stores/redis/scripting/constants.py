@@ -28,7 +28,9 @@ from mita.model.outcome import (
     SignalJob,
     TimelineKind,
 )
+from mita.model.record import DisplayState
 from mita.model.repeat import RepeatState
+from mita.model.time import LATEST
 from mita.ports.store import ASKED, REPEATS
 from mita.rules.asked import STATE_AFTER, may_ask
 from mita.rules.busy import (
@@ -56,11 +58,12 @@ SIZES = {
     "SMALLEST_BATCH_JOBS": 8,  # so many jobs of one claim get one lease together
     "SHORT_LIST_JOBS": 128,  # up to this length a job is searched in a list and taken out
 }
-ENUMS = (State, Asked, WhenBusy, TimelineKind, Answer, Held, RepeatState)
+ENUMS = (State, DisplayState, Asked, WhenBusy, TimelineKind, Answer, Held, RepeatState)
 NUMBERS = {
     "CALL_ITEMS": CALL_ITEMS,
     "WOKEN_KEYS": 200,  # the most keys with a rate that one call wakes; the next call goes on
     "TIMELINE_LINES": TIMELINE_LINES,
+    "LATEST": LATEST,  # the due time of a job that waits for others or for a signal
     "DEFAULT_PRIORITY": DEFAULT_PRIORITY,
     "LOWEST_PRIORITY": PRIORITIES[0],
     "HIGHEST_PRIORITY": PRIORITIES[-1],

@@ -74,17 +74,19 @@ local function shares()
     return number_at(one.handle, 1) < number_at(other.handle, 1)
   end
 
-  -- How many jobs of all groups of a priority are queued, and how many of them are due.
+  -- How many jobs of all groups of a priority are queued, how many of them are due, and how many
+  -- have no due time.
   function s.count(q, priority, now)
-    local all, due = 0, 0
+    local all, due, waiting = 0, 0, 0
     for _, entries in ipairs({ q.groups_next, q.groups_later }) do
       for _, found in ipairs(call('ZRANGE', entries .. priority, 0, -1)) do
         local group = s.group_of(q, priority, found:sub(ID_AT - 1))
         all = all + call('ZCARD', group)
         due = due + call('ZCOUNT', group, '-inf', now)
+        waiting = waiting + call('ZCOUNT', group, LATEST, LATEST)
       end
     end
-    return all, due
+    return all, due, waiting
   end
 
   return s
