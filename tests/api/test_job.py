@@ -11,6 +11,8 @@ from mita import Job, LeaseLost, UsageError
 from mita.model.job import Claim, NewJob
 from mita.model.time import DAY
 from mita.tasks import Suspend
+from mita.tasks.added import AddedDraft
+from mita.tasks.task import Task
 
 
 class Acted:
@@ -26,6 +28,8 @@ class Acted:
         self.completed: list[tuple[Any, Any]] = []
         self.now = 0
         self.suspended: Suspend | None = None
+        self.added: AddedDraft | None = None
+        self.tasks: dict[str, Task[Any, Any]] = {}
 
     async def report(self, packed: bytes) -> None:
         if self.lost:

@@ -9,6 +9,8 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended, Enqueued, FlowStarted
 from mita.flows.delivery import conclude, ended_job, place_of
+from mita.flows.parts import FlowPart, parts_of
+from mita.flows.patrol import find_steps
 from mita.model.flow import FlowPlace
 from mita.model.job import Job, NewJob
 from mita.model.outcome import Answer, CancelJob, RetryJob
@@ -85,11 +87,16 @@ class FlowRun:
         [job] = await store.find([self.id])
         if job is None or job.task != FLOW_TASK:
             return None
-        spec = read_spec(job.payload)
-        jobs = await self._find(store, range(1, spec.steps + 1))
+        parts = await parts_of(store, self.id, read_spec(job.payload))
         now = await store.now()
-        steps = tuple(_step(self.id, number, one, now) for number, one in jobs.items())
-        return _record(job, now, steps)
+        steps = [
+            _step(part, number, one, now)
+            for part in parts
+            for number, one in (
+                await find_steps(store, part.flow, range(1, part.spec.steps + 1))
+            ).items()
+        ]
+        return _record(job, now, tuple(steps))
 
     get_sync = sync_twin(get)
 
@@ -97,8 +104,7 @@ class FlowRun:
         """Cancel all steps that have not ended. Running steps are asked to stop. Returns how many
         steps were cancelled or asked."""
         store = await self._tools.store()
-        jobs = await self._find(store, await self._numbers(store))
-        alive = [job for job in jobs.values() if job is not None and job.state in ALIVE]
+        alive = [job for _, jobs in await self._jobs(store) for job in jobs if job.state in ALIVE]
         change, done = CancelJob(self._tools.keep.failed, note(reason)), list[str]()
         asked = 0
         for at in range(0, len(alive), CALL_JOBS):
@@ -119,16 +125,23 @@ class FlowRun:
         """Run the failed and cancelled steps again. Steps that wait for others wait again. Returns
         how many steps were retried."""
         store = await self._tools.store()
-        jobs = await self._find(store, await self._numbers(store))
-        dead = [job for job in jobs.values() if job is not None and job.state in DEAD]
-        return await revive(store, self.id, dead, note(reason))
+        revived = 0
+        for flow, jobs in await self._jobs(store):
+            dead = [job for job in jobs if job.state in DEAD]
+            if dead or flow == self.id:
+                revived += await revive(store, flow, dead, note(reason))
+        return revived
 
     retry_sync = sync_twin(retry)
 
-    async def _numbers(self, store: Store) -> range:
-        """The numbers of all steps, and of the jobs that gather what they tell."""
-        spec = await self._spec(store)
-        return range(1, spec.first_counter)
+    async def _jobs(self, store: Store) -> list[tuple[str, list[Job]]]:
+        """All steps that are in the store, and the jobs that gather what they tell: first those of
+        the flow, and then those that were added, each with the id of its flow."""
+        found: list[tuple[str, list[Job]]] = []
+        for part in await parts_of(store, self.id, await self._spec(store)):
+            jobs = await find_steps(store, part.flow, range(1, part.spec.first_counter))
+            found.append((part.flow, [job for job in jobs.values() if job is not None]))
+        return found
 
     async def _spec(self, store: Store) -> FlowSpec:
         [job] = await store.find([self.id])
@@ -137,15 +150,6 @@ class FlowRun:
                 f"no flow {self.id!r} is in the store: it never was, or it ended and was deleted"
             )
         return read_spec(job.payload)
-
-    async def _find(self, store: Store, numbers: range) -> dict[int, Job | None]:
-        found: dict[int, Job | None] = {}
-        for at in range(0, len(numbers), CALL_JOBS):
-            some = numbers[at : at + CALL_JOBS]
-            found.update(
-                zip(some, await store.find([step_id(self.id, n) for n in some]), strict=True)
-            )
-        return found
 
     async def _conclude(self, store: Store, ids: Sequence[str]) -> None:
         for at in range(0, len(ids), CALL_JOBS):
@@ -162,7 +166,8 @@ async def revive(store: Store, flow: str, dead: Sequence[Job], reason: str) -> i
     """Bring these failed and cancelled steps of a flow back. The flow itself is first, so that it
     looks after what a process that dies in between leaves undone. Then come the steps that wait,
     and last those that can start. Returns how many were brought back."""
-    await store.amend([flow], RetryJob(When(patrol_wait(0)), reason))
+    for id in await _with_flows_above(store, flow):
+        await store.amend([id], RetryJob(When(patrol_wait(0)), reason))
     waiting: list[str] = []
     starting: list[str] = []
     for job in dead:
@@ -173,6 +178,18 @@ async def revive(store: Store, flow: str, dead: Sequence[Job], reason: str) -> i
             answers = await store.amend(ids[at : at + CALL_JOBS], RetryJob(when, reason))
             revived += answers.count(Answer.DONE)
     return revived
+
+
+async def _with_flows_above(store: Store, flow: str) -> list[str]:
+    """The flow to which these steps were added, if they were, and to which that was, and last the
+    one with this id."""
+    ids = [flow]
+    while True:
+        [job] = await store.find([ids[0]])
+        place = None if job is None else place_of(job)
+        if place is None or place.adder is None:
+            return ids
+        ids.insert(0, place.adder.flow)
 
 
 async def _waits(store: Store, job: Job) -> bool:
@@ -228,9 +245,10 @@ def _state(job: Job, now: int) -> DisplayState:
     return DisplayState.RUNNING if job.state in ALIVE else shown(job, now)
 
 
-def _step(flow: str, number: int, job: Job | None, now: int) -> FlowStep:
+def _step(part: FlowPart, number: int, job: Job | None, now: int) -> FlowStep:
     if job is None:
-        return FlowStep(number, step_id(flow, number), "", "", None)
+        id = step_id(part.flow, number)
+        return FlowStep(number, id, "", "", None, added_by=part.adder)
     place = place_of(job)
     return FlowStep(
         number,
@@ -243,4 +261,5 @@ def _step(flow: str, number: int, job: Job | None, now: int) -> FlowStep:
         first_line(job.error or ""),
         () if place is None else place.predecessors,
         place is not None and place.always,
+        part.adder,
     )

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from mita.errors import UsageError
 from mita.events.signals import FlowStarted
-from mita.flows.own_jobs import STORED
+from mita.flows.delivery import STORED
 from mita.model.flow import Arrival
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id

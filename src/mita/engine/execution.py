@@ -25,6 +25,7 @@ from mita.rules.flow import ChildOutcome, pack_child
 from mita.rules.judge import Retention
 from mita.rules.states import TERMINAL
 from mita.tasks import Suspend, Task
+from mita.tasks.added import AddedDraft
 from mita.tasks.stored import plain
 from mita.traces import tracer
 
@@ -121,6 +122,7 @@ class Execution(Struct, eq=False):
     error: BaseException | None = None  # what the handler raised, until it is logged
     store_calls: int = 0  # store calls that the handler waits for
     suspended: Suspend | None = None  # the handler sleeps or waits, so its run must end
+    added: AddedDraft | None = None  # steps that the handler has added to its flow
 
     @property
     def cancelled(self) -> bool:
@@ -131,6 +133,11 @@ class Execution(Struct, eq=False):
     def spent(self) -> float:
         """How many seconds ago the job was claimed."""
         return self.waited + time.monotonic() - self.since
+
+    @property
+    def tasks(self) -> Mapping[str, Task[Any, Any]]:
+        """The tasks that this worker knows."""
+        return self.context.tasks
 
     @property
     def now(self) -> Moment:

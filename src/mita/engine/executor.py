@@ -13,6 +13,7 @@ from collections import deque
 
 from mita.events.signals import RunsStarted
 from mita.flows.delivery import is_step, place_of
+from mita.flows.runs import with_added
 from mita.model.ending import Ending, Interrupted, Unknown
 from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Start
@@ -245,7 +246,7 @@ class Executor:
             start = execution.start if stop is None else None
             settlement = Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start)
             if verdict.state is State.SUCCEEDED and is_step(claim.id) and place_of(claim):
-                self.flows.tell(settlement, execution.deadline)
+                self.flows.tell(with_added(settlement, ending), execution.deadline)
                 return
             is_first = not self.ended
             self.ended.append(settlement)

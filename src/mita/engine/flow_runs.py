@@ -106,7 +106,7 @@ class FlowRuns:
         try:
             told = await self._until(
                 deadline,
-                lambda: tell_before_settling(context.store, batch, context.retention),
+                lambda: tell_before_settling(context.store, batch, context.retention, context.emit),
                 batch[0].claim,
             )
         finally:

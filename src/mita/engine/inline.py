@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mita.events.signals import ignore_signal
 from mita.flows.delivery import place_of
 from mita.flows.own_jobs import run_own_job
-from mita.flows.runs import conclude_settled, prepared, tell_before_settling
+from mita.flows.runs import conclude_settled, prepared, tell_before_settling, with_added
 from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
 from mita.model.outcome import Settlement
@@ -80,7 +80,8 @@ class Inline:
         store, keep = self._store, self._keep
         spent = (await store.now() - claim.at) / SECOND
         verdict = judge(claim, ending, keep, self._roll, spent=spent)
-        told = await tell_before_settling(store, [Settlement(claim, verdict)], keep)
+        settlement = with_added(Settlement(claim, verdict), ending)
+        told = await tell_before_settling(store, [settlement], keep)
         batch, took = await settle(store, told, keep)
         await report_repeats(store, batch, took, ignore_signal)
         await conclude_settled(store, batch, took, keep)

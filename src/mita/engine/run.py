@@ -23,9 +23,12 @@ from mita.model.ending import (
     TimedOut,
     Unreadable,
 )
+from mita.ports.ids import new_id
 from mita.rules.expiry import refusal, seconds_left
+from mita.rules.flow import addition_id
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.tasks import Job, Reschedule, Suspend
+from mita.tasks.added import AddedDraft
 
 from .execution import Execution, Stop
 from .outcomes import error_text, late, moved, to_ending
@@ -241,6 +244,8 @@ def _returned(execution: Execution, value: Any) -> Ending:
     task, claim = execution.task, execution.claim
     if execution.suspended is not None:
         return Raised(error_text(_caught(execution.suspended), task, claim), final=True)
+    if execution.added is not None:
+        return _with_steps(execution, execution.added, value)
     if value is None and task.arguments.results.none_fits:
         return _NOTHING
     if isinstance(value, Reschedule):
@@ -254,6 +259,15 @@ def _returned(execution: Execution, value: Any) -> Ending:
         # another run would return the same
         return Raised(error_text(error, task, claim), final=True)
     return Returned(packed)
+
+
+def _with_steps(execution: Execution, draft: AddedDraft, value: Any) -> Ending:
+    """The ending of a run that has added steps to its flow."""
+    execution.added = None
+    ending = _returned(execution, value)
+    if not isinstance(ending, Returned):
+        return ending
+    return Returned(ending.result, draft.added(addition_id(new_id()), ending.result))
 
 
 def _caught(suspended: Suspend) -> UsageError:

@@ -6,7 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mita.events.signals import Amended
-from mita.model.flow import Arrival, Dependants, FlowPlace
+from mita.model.ending import Returned
+from mita.model.flow import AddedSteps, Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Answer, CancelJob, SignalJob
 from mita.model.time import Wait
@@ -19,14 +20,17 @@ from mita.rules.flow import (
     NO_RESULT,
     ChildOutcome,
     Told,
+    added_signal,
     child_signal,
     pack_child,
     pack_told,
+    read_addition,
     read_child,
     read_told,
     receivers,
     step_id,
     told_by_step,
+    told_of_addition,
     told_to_counter,
 )
 from mita.rules.judge import first_line
@@ -34,11 +38,12 @@ from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 from mita.rules.text import note
 
+STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
 LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 
 
 class EndedJob(Struct, frozen=True):
-    """A job of a flow that has ended, or is about to."""
+    """A job of a flow that has ended, or is about to. `addition` is what it has added to it."""
 
     id: str
     place: FlowPlace
@@ -46,6 +51,7 @@ class EndedJob(Struct, frozen=True):
     state: State
     result: bytes | None = None
     error: str = ""
+    addition: Addition | None = None
 
 
 def place_of(job: Claim | Job) -> FlowPlace | None:
@@ -81,7 +87,7 @@ def success_arrivals(job: EndedJob) -> list[Arrival]:
     if arrivals:
         told = replace(read_told(arrivals[0].value), kept=job.result or NO_RESULT)
         arrivals[0] = replace(arrivals[0], value=pack_told(told))
-    return arrivals
+    return [*arrivals, *addition_arrivals(job.id, job.addition)]
 
 
 def _ending(job: EndedJob) -> tuple[str, State, bytes | None, str]:
@@ -96,24 +102,55 @@ def _arrivals(job: EndedJob, to: Dependants, told: Told) -> Iterable[Arrival]:
     )
 
 
+def addition_arrivals(adder: str, addition: Addition | None) -> list[Arrival]:
+    """What the steps that a job has added are told: that it has succeeded, and that all of them are
+    stored."""
+    if addition is None:
+        return []
+    value = pack_told(Told())
+    arrivals = [
+        Arrival(to.queue, receiver, adder, value, to.needs)
+        for to in addition.sources
+        for receiver in receivers(addition.flow, to)
+    ]
+    return [*arrivals, Arrival(addition.queue, addition.flow, STORED, b"", addition.needs)]
+
+
 async def arrive(store: Store, arrivals: Sequence[Arrival]) -> None:
     """Tell all of these. What was told before stays."""
     for at in range(0, len(arrivals), CALL_JOBS):
         await store.arrive(arrivals[at : at + CALL_JOBS])
 
 
-async def told_before(store: Store, claim: Claim, place: FlowPlace) -> bytes | None:
-    """The result that an earlier run of this job has told its first dependant or its parent; None
-    if it has told nothing. If it has, it succeeded, and its worker died before it was settled."""
+async def told_before(store: Store, claim: Claim, place: FlowPlace) -> Returned | None:
+    """What an earlier run of this job has returned, as it has told its first dependant, its parent,
+    or with what it has added its counter; None if it has told nothing. If it has, it succeeded, and
+    its worker died before it was settled."""
+    result: bytes | None = None
     if place.parent is not None:
         values = await store.once_values(place.parent)
         outcome = values.get(signal_name(child_signal(claim.id)))
-        return None if outcome is None else read_child(outcome).result
-    if not place.dependants:
+        result = None if outcome is None else read_child(outcome).result
+    elif (addition := await addition_of(store, place)) is not None:
+        return Returned(addition.result, AddedSteps(addition))
+    elif place.dependants:
+        values = await store.once_values(step_id(place.flow, place.dependants[0].first))
+        value = values.get(arrival_name(claim.id))
+        result = None if value is None else read_told(value).kept
+    return None if result is None else Returned(result)
+
+
+async def addition_of(store: Store, adder: FlowPlace) -> Addition | None:
+    """What the step with this place has added to its flow, if it has told that. It tells its
+    counter, or the flow itself if it was retried after its counter had ended."""
+    if adder.counter is None:
         return None
-    values = await store.once_values(step_id(place.flow, place.dependants[0].first))
-    value = values.get(arrival_name(claim.id))
-    return None if value is None else read_told(value).kept
+    name = signal_name(added_signal(adder.number))
+    for number in dict.fromkeys((adder.counter.first, 0)):
+        values = await store.once_values(step_id(adder.flow, number))
+        if name in values:
+            return read_addition(values[name])
+    return None
 
 
 async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
@@ -169,18 +206,12 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
     for to in job.place.dependants:
         if to.always or job.state is State.SUCCEEDED:
             yield from _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
+    yield from addition_arrivals(job.id, job.addition)
 
 
 async def _count(store: Store, jobs: Iterable[EndedJob]) -> set[str]:
     """Tell the counters of flows that these steps have ended. Returns the flows that knew it."""
-    counted = [
-        (job.place.flow, arrival)
-        for job in jobs
-        if job.place.counter is not None
-        for arrival in _arrivals(
-            job, job.place.counter, told_to_counter(job.place.number, job.state)
-        )
-    ]
+    counted = [counted for job in jobs for counted in await _counted(store, job)]
     known: set[str] = set()
     for at in range(0, len(counted), CALL_JOBS):
         some = counted[at : at + CALL_JOBS]
@@ -191,6 +222,30 @@ async def _count(store: Store, jobs: Iterable[EndedJob]) -> set[str]:
             if answer is not Answer.DONE
         }
     return known
+
+
+async def _counted(store: Store, job: EndedJob) -> list[tuple[str, Arrival]]:
+    """The flow that counts this job, and what its counter is told. A step that has added others is
+    counted when they have ended, and only for the addition that its counter knows: a run that died
+    may have left another one."""
+    place = job.place
+    if place.adder is not None and place.adder.counter is not None:
+        addition = await addition_of(store, place.adder)
+        if addition is None or addition.flow != place.flow:
+            return []
+        flow, to = place.adder.flow, place.adder.counter
+        sender = step_id(flow, place.adder.number)
+        told = told_of_addition(place.flow, job.state)
+    elif place.counter is not None and job.addition is None:
+        flow, to, sender = place.flow, place.counter, job.id
+        told = told_to_counter(place.number, job.state)
+    else:
+        return []
+    value = pack_told(told)
+    return [
+        (flow, Arrival(to.queue, receiver, sender, value, to.needs))
+        for receiver in receivers(flow, to)
+    ]
 
 
 async def _cancel_dependants(

@@ -8,33 +8,29 @@ import msgspec
 from mita.model.ending import Ending, Raised, Returned, Stopped, Suspended, Unreadable
 from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.time import HOUR, Wait, When
+from mita.model.time import Wait, When
 from mita.ports.store import Store
-from mita.rules.claim_size import CALL_JOBS
 from mita.rules.durable import ARRIVAL
 from mita.rules.flow import (
+    ADDED_TASK,
     FLOW_TASK,
     GATHER_TASK,
-    EndedStep,
     Told,
-    number_of,
     pack_told,
     patrol_wait,
-    read_told,
     receivers,
-    step_id,
     together,
-    told_to_counter,
+    told_by_sender,
 )
-from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
+from mita.rules.flow_plan import read_spec
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 
-from .delivery import arrive, cancel, conclude, ended_job, place_of
+from .additions import stands
+from .delivery import STORED, addition_of, arrive, place_of
+from .patrol import Patrol, find_all, find_steps, state_of
 from .runs import TOO_EARLY_WAIT
 
-STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
-ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given up
 _NOTHING = Returned(msgspec.msgpack.encode(None))
 
 
@@ -46,21 +42,12 @@ async def run_own_job(store: Store, claim: Claim, keep: Wait) -> Ending:
     return await _RUN[claim.task](store, claim, place, keep)
 
 
-def _told(values: dict[str, bytes]) -> dict[str, Told]:
-    """What others have told a job, by sender."""
-    return {
-        name.removeprefix(ARRIVAL): read_told(value)
-        for name, value in values.items()
-        if name.startswith(ARRIVAL) and value
-    }
-
-
 # ---------------------------------------------------------------- gathering
 
 
 async def _gather(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> Ending:  # noqa: ARG001
     """Tell in one what others have told."""
-    told = _told(await store.once_values(claim.id))
+    told = told_by_sender(await store.once_values(claim.id))
     if len(told) < place.needs:
         return Suspended(When(TOO_EARLY_WAIT))
     whole = together(told.values())
@@ -80,11 +67,15 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> End
     """End with the flow, or look after it."""
     spec = read_spec(claim.payload)
     values = await store.once_values(claim.id)
-    told = _told(values)
+    told = told_by_sender(values)
     if len(told) >= spec.needs:
         return await _end(store, claim, place, together(told.values()))
-    patrol = _Patrol(store, claim, spec, keep)
-    rest = await patrol.run(set(told), is_stored=f"{ARRIVAL}{STORED}" in values)
+    is_stored = f"{ARRIVAL}{STORED}" in values
+    if place.adder is not None and not is_stored:
+        if not await stands(store, claim.id, spec, place.adder):
+            return _NOTHING
+        return Suspended(When(patrol_wait(claim.at - claim.created)))
+    rest = await Patrol(store, claim, spec, keep).run(values, is_stored=is_stored)
     if rest is not None:
         return await _end(store, claim, place, together([*told.values(), rest]))
     return Suspended(When(patrol_wait(claim.at - claim.created)))
@@ -96,108 +87,40 @@ async def _end(store: Store, claim: Claim, place: FlowPlace, told: Told) -> Endi
     numbers = (*told.failed, *told.cancelled)
     states: dict[int, State] = dict.fromkeys(told.failed, State.FAILED)
     states |= dict.fromkeys(told.cancelled, State.CANCELLED)
-    for at in range(0, len(numbers), CALL_JOBS):
-        some = numbers[at : at + CALL_JOBS]
-        jobs = await store.find([step_id(place.flow, number) for number in some])
-        states |= {n: job.state for n, job in zip(some, jobs, strict=True) if job is not None}
-    if not all(state in TERMINAL for state in states.values()):
+    steps = await find_steps(store, place.flow, numbers)
+    states |= {number: job.state for number, job in steps.items() if job is not None}
+    added = [*told.additions, *await _added_by_retried(store, steps.values())]
+    roots = await find_all(store, added)
+    every = [*states.values(), *map(state_of, roots)]
+    if not all(state in TERMINAL for state in every):
         return Suspended(When(patrol_wait(claim.at - claim.created)))
-    failed = [number for number, state in states.items() if state is State.FAILED]
-    if failed:
-        named = ", ".join(str(number) for number in sorted(failed)[:10])
-        more = " …" if len(failed) > 10 else ""
-        return Raised(f"FlowFailed: {len(failed)} of its steps failed: {named}{more}", final=True)
-    if State.CANCELLED in states.values():
-        return Stopped()
-    return _NOTHING
+    if State.FAILED in every:
+        failed = sorted(number for number, state in states.items() if state is State.FAILED)
+        return Raised(f"FlowFailed: {_failures(failed, roots)}", final=True)
+    return Stopped() if State.CANCELLED in every else _NOTHING
 
 
-class _Patrol:
-    """Finds what a process that died has left undone: steps that ended and have told nobody, and
-    steps that are gone."""
-
-    def __init__(self, store: Store, claim: Claim, spec: FlowSpec, keep: Wait) -> None:
-        self._store, self._claim, self._spec, self._keep = store, claim, spec, keep
-        self._flow = claim.id
-
-    async def run(self, told: set[str], *, is_stored: bool) -> Told | None:
-        """Tell what was not told. Returns how the steps ended that have told nobody, if all steps
-        have ended; None if some have not."""
-        pending = await self._pending({number_of(self._flow, id) for id in told})
-        between = range(self._spec.steps + 1, self._spec.first_counter)
-        found = await self._find([*pending, *between])
-        ended = [one for job in found.values() if job and (one := ended_job(job)) is not None]
-        gone = {number for number, job in found.items() if job is None}
-        await conclude(self._store, ended, self._keep)
-        if gone and (is_stored or self._claim.at - self._claim.created > ABANDONED):
-            waiting = [job for job in found.values() if job and job.state not in TERMINAL]
-            await self._without(gone, waiting)
-        elif gone:
-            return None
-        if any(job and job.state not in TERMINAL for job in found.values()):
-            return None
-        return together(
-            told_to_counter(number, job.state if job else State.CANCELLED)
-            for number, job in found.items()
-            if number <= self._spec.steps
-        )
-
-    async def _find(self, numbers: list[int]) -> dict[int, Job | None]:
-        found: dict[int, Job | None] = {}
-        for at in range(0, len(numbers), CALL_JOBS):
-            some = numbers[at : at + CALL_JOBS]
-            jobs = await self._store.find([step_id(self._flow, number) for number in some])
-            found.update(zip(some, jobs, strict=True))
-        return found
-
-    async def _pending(self, told: set[int]) -> list[int]:
-        """The numbers of the steps that have not told that they ended."""
-        groups, top = counter_groups(self._spec.steps, self._spec.first_counter)
-        left = [number for number in top if number not in told]
-        pending: list[int] = []
-        while left:
-            number = left.pop()
-            members = groups.get(number)
-            if members is None:
-                pending.append(number)
-                continue
-            values = await self._store.once_values(step_id(self._flow, number))
-            counted = {number_of(self._flow, id) for id in _told(values)}
-            left += [member for member in members if member not in counted]
-        return sorted(pending)
-
-    async def _without(self, gone: set[int], waiting: Iterable[Job]) -> None:
-        """Some steps were never stored, or were deleted. Cancel the steps that wait for them, or
-        tell them, if they start anyway."""
-        stopped: list[str] = []
-        for job in waiting:
-            place = place_of(job)
-            missing = sorted(gone.intersection(_numbers(place))) if place is not None else []
-            if place is None or not missing:
-                continue
-            if place.always:
-                await arrive(self._store, [_absence(job, place, number) for number in missing])
-            else:
-                reason = f"step {missing[0]} of its flow is gone"
-                stopped += await cancel(self._store, [job.id], reason, self._keep, [])
-        found = [job for job in await self._store.find(stopped) if job is not None]
-        ended = [one for one in map(ended_job, found) if one is not None]
-        await conclude(self._store, ended, self._keep)
+async def _added_by_retried(store: Store, jobs: Iterable[Job | None]) -> list[str]:
+    """The additions of steps that have succeeded since they were counted."""
+    retried = [job for job in jobs if job is not None and job.state is State.SUCCEEDED]
+    places = [place for job in retried if (place := place_of(job)) is not None]
+    found = [await addition_of(store, place) for place in places]
+    return [addition.flow for addition in found if addition is not None]
 
 
-def _absence(job: Job, place: FlowPlace, number: int) -> Arrival:
-    """What a step that starts however its predecessors end is told of one that is gone."""
-    ended = EndedStep(number, "", State.CANCELLED, "it is gone")
-    sender = step_id(place.flow, number)
-    return Arrival(job.queue, job.id, sender, pack_told(Told(ended=(ended,))), place.needs)
-
-
-def _numbers(place: FlowPlace) -> set[int]:
-    """The numbers of the predecessors of a job."""
-    return {number for first, last in place.predecessors for number in range(first, last + 1)}
+def _failures(failed: list[int], additions: Iterable[Job | None]) -> str:
+    """Which steps of a flow failed, in words."""
+    named = ", ".join(map(str, failed[:10])) + (" …" if len(failed) > 10 else "")
+    parts = [f"{len(failed)} of its steps failed: {named}"] if failed else []
+    for job in additions:
+        place = place_of(job) if job is not None and job.state is State.FAILED else None
+        if place is not None and place.adder is not None:
+            parts.append(f"some of the steps that step {place.adder.number} added failed")
+    return "; ".join(parts)
 
 
 _RUN: dict[str, Callable[[Store, Claim, FlowPlace, Wait], Awaitable[Ending]]] = {
     FLOW_TASK: _flow,
+    ADDED_TASK: _flow,
     GATHER_TASK: _gather,
 }

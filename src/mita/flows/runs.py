@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from mita.errors import Rejected
-from mita.events.signals import Amended
+from mita.events import Emit
+from mita.events.signals import Amended, ignore_signal
 from mita.model.ending import Ending, Raised, Returned, Suspended
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
@@ -18,6 +19,7 @@ from mita.rules.judge import Retention, first_line, judge
 from mita.rules.states import TERMINAL
 from mita.tasks.placeholders import fill_in
 
+from .additions import store_added
 from .delivery import (
     EndedJob,
     arrive,
@@ -39,9 +41,9 @@ async def prepared(store: Store, claim: Claim, place: FlowPlace) -> Claim | Endi
     arguments. Returns an ending if the step must not run now: its predecessors have not told it, or
     an earlier run has told its dependants that it succeeded."""
     if claim.crashes or claim.interruptions:
-        result = await told_before(store, claim, place)
-        if result is not None:
-            return Returned(result)
+        returned = await told_before(store, claim, place)
+        if returned is not None:
+            return returned
     if not place.needs:
         return claim
     values = await store.once_values(claim.id)
@@ -51,11 +53,21 @@ async def prepared(store: Store, claim: Claim, place: FlowPlace) -> Claim | Endi
     return replace(claim, payload=fill_in(claim.payload, together(told_to_me).results))
 
 
+def with_added(settlement: Settlement, ending: Ending) -> Settlement:
+    """The settlement of a run, with the steps that it has added."""
+    added = ending.added if isinstance(ending, Returned) else None
+    return settlement if added is None else replace(settlement, added=added)
+
+
 async def tell_before_settling(
-    store: Store, settlements: Sequence[Settlement], keep: Retention
+    store: Store, settlements: Sequence[Settlement], keep: Retention, emit: Emit = ignore_signal
 ) -> list[Settlement]:
-    """Tell the dependants of the steps that succeeded. Returns the settlements; a step whose result
-    a store does not take fails instead."""
+    """Store the steps that successful runs have added, and tell their dependants. Returns the
+    settlements; a step whose result or added steps a store does not take fails instead."""
+    settlements = [
+        one if one.added is None else await store_added(store, one, one.added, keep, emit)
+        for one in settlements
+    ]
     ended = [_ended(one) for one in settlements]
     jobs = [job for job in ended if job is not None and job.state is State.SUCCEEDED]
     try:
@@ -66,7 +78,7 @@ async def tell_before_settling(
             return [
                 one
                 for settlement in settlements
-                for one in await tell_before_settling(store, [settlement], keep)
+                for one in await tell_before_settling(store, [settlement], keep, emit)
             ]
         return [_too_large(settlements[0], error, keep)]
     return list(settlements)
@@ -84,10 +96,10 @@ async def _recovered(store: Store, settlement: Settlement, keep: Retention) -> S
     claim, place = settlement.claim, place_of(settlement.claim)
     if place is None or settlement.verdict.state is not State.FAILED:
         return settlement
-    result = await told_before(store, claim, place)
-    if result is None:
+    returned = await told_before(store, claim, place)
+    if returned is None:
         return settlement
-    return Settlement(claim, judge(claim, Returned(result), keep, 0.0))
+    return with_added(Settlement(claim, judge(claim, returned, keep, 0.0)), returned)
 
 
 async def conclude_settled(
@@ -117,7 +129,8 @@ def _ended(settlement: Settlement) -> EndedJob | None:
         return None
     state = State.CANCELLED if settlement.was_cancelled else verdict.state
     error = first_line(verdict.error or "")
-    return EndedJob(claim.id, place, claim.task, state, verdict.result, error)
+    addition = None if settlement.added is None else settlement.added.addition
+    return EndedJob(claim.id, place, claim.task, state, verdict.result, error, addition)
 
 
 def _too_large(settlement: Settlement, error: Rejected, keep: Retention) -> Settlement:

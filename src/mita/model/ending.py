@@ -4,13 +4,15 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from .flow import AddedSteps
 from .time import Wait, When
 
 
 class Returned(Struct, frozen=True, tag=True, gc=False):
-    """The handler returned a value (packed)."""
+    """The handler returned a value (packed), and may have `added` steps to its flow."""
 
     result: bytes
+    added: AddedSteps | None = None
 
 
 class Raised(Struct, frozen=True, tag=True):

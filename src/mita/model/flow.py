@@ -2,6 +2,8 @@
 
 from msgspec import Struct
 
+from .job import NewJob
+
 MOST_STEPS = 100_000  # of one flow
 # A job has at most so many predecessors. More are gathered in groups, each by a job of its own, so
 # that no record grows without bound and no record is written by all.
@@ -28,7 +30,8 @@ class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
     """The place of a job in its flow; it is stored with the job's options. `counter` is the job
     that counts the steps that have ended. `needs` is for how many jobs this one waits, and
     `predecessors` are their numbers, as pairs of the first and the last of a row. A child job
-    (`job.run`) has only a `parent`, the id of the job that waits for it."""
+    (`job.run`) has only a `parent`, the id of the job that waits for it. The own job of steps that
+    a handler has added (`job.add`) has the place of their `adder`."""
 
     flow: str
     number: int
@@ -38,6 +41,28 @@ class FlowPlace(Struct, frozen=True, array_like=True, gc=False):
     always: bool = False
     predecessors: tuple[tuple[int, int], ...] = ()
     parent: str | None = None
+    adder: "FlowPlace | None" = None
+
+
+class Addition(Struct, frozen=True, array_like=True, gc=False):
+    """Steps that the handler of a step has added. They are a flow of their own (`flow` is its id);
+    its own job is in `queue` and waits for `needs` jobs. `sources` are the added steps that wait
+    only for their adder. `result` is that of the adder: where there is an addition, the adder has
+    succeeded."""
+
+    flow: str
+    queue: str
+    needs: int
+    sources: tuple[Dependants, ...]
+    result: bytes
+
+
+class AddedSteps(Struct, frozen=True):
+    """An addition, and its jobs in the order in which they are stored. An addition that an earlier
+    run has stored has none."""
+
+    addition: Addition
+    jobs: tuple[NewJob, ...] = ()
 
 
 class Arrival(Struct, frozen=True, gc=False):

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from .flow import AddedSteps
 from .job import Claim, State
 from .time import Moment, Wait, When
 
@@ -93,13 +94,15 @@ class Start(Struct, frozen=True, gc=False):
 class Settlement(Struct, frozen=True, gc=False):
     """The result of one claim. A store reads only the verdict. The rest is for events: how many
     `seconds` the run took, `was_cancelled` (then the job ends as cancelled, whatever the verdict
-    is), and its `start`, if no event has reported that yet."""
+    is), and its `start`, if no event has reported that yet; and for flows: the steps that the run
+    has `added`."""
 
     claim: Claim
     verdict: Verdict
     seconds: float = 0.0
     was_cancelled: bool = False
     start: Start | None = None
+    added: AddedSteps | None = None
 
 
 class Held(StrEnum):

@@ -149,7 +149,10 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
 class FlowStep(Struct, frozen=True):
     """A step of a flow at one point in time. `state` is None if the step was deleted. `after` are
-    the numbers of the jobs that it waits for, as pairs of the first and the last of a row."""
+    the numbers of the jobs that it waits for, as pairs of the first and the last of a row.
+
+    `added_by` is the id of the step whose handler has added it (`job.add`); then its number and
+    those of `after` count what that step has added."""
 
     number: int
     id: str
@@ -161,6 +164,7 @@ class FlowStep(Struct, frozen=True):
     error: str = ""
     after: tuple[tuple[int, int], ...] = ()
     always: bool = False
+    added_by: str | None = None
 
 
 class StepOutcome(Struct, frozen=True):
@@ -175,7 +179,8 @@ class StepOutcome(Struct, frozen=True):
 
 class FlowRecord(Struct, frozen=True, kw_only=True):
     """A flow at one point in time. It is `running` until all of its steps have ended. `total` is
-    how many steps it has. In a page it has no `steps`."""
+    how many steps it has, without those that its handlers have added. In a page it has no
+    `steps`."""
 
     id: str
     name: str

@@ -12,21 +12,25 @@ A job with many predecessors would be written by all of them. So from 101 predec
 gathered by jobs in between (`gather`), each for 100 of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Struct
 
-from mita.model.flow import Dependants, FlowPlace
+from mita.model.flow import Addition, Dependants, FlowPlace
 from mita.model.job import State
 from mita.model.time import MINUTE, SECOND, Wait
 
+from .durable import ARRIVAL, signal_name
+
 FLOW_TASK = "mita.flow"  # the job of a flow
+ADDED_TASK = "mita.added"  # the job of steps that a handler has added
 GATHER_TASK = "mita.gather"  # a job that gathers others
-FLOW_TASKS = frozenset({FLOW_TASK, GATHER_TASK})
+FLOW_TASKS = frozenset({FLOW_TASK, ADDED_TASK, GATHER_TASK})
 CHILD = "child:"  # so the names of signals of children begin
+ADDED = "added:"  # and those of the signals of steps that have added others
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
 _FIRST_PATROL: Wait = 30 * SECOND
@@ -39,8 +43,8 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
     """What a job tells another one.
 
     To a dependant: the `results` (packed), of which the first has this `place`, or with `always`
-    how each job `ended`. To a counter: how many steps `succeeded`, and the numbers of those that
-    `failed` or were `cancelled`.
+    how each job `ended`. To a counter: how many steps `succeeded`, the numbers of those that
+    `failed` or were `cancelled`, and the ids of `additions` that did not succeed.
 
     `kept` is the result of the job that tells this, whether it is wanted or not. Only its first
     dependant has it, for a run of the same job that finds that it has ended before."""
@@ -52,6 +56,7 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
     failed: Numbers = ()
     cancelled: Numbers = ()
     kept: bytes | None = None
+    additions: tuple[str, ...] = ()
 
 
 class EndedStep(Struct, frozen=True, array_like=True, gc=False):
@@ -74,6 +79,7 @@ class ChildOutcome(Struct, frozen=True, array_like=True, gc=False):
 
 
 _pack = msgspec.msgpack.Encoder().encode
+read_addition = msgspec.msgpack.Decoder(Addition).decode
 read_child = msgspec.msgpack.Decoder(ChildOutcome).decode
 NO_RESULT = _pack(None)
 read_told = msgspec.msgpack.Decoder(Told).decode
@@ -82,6 +88,11 @@ read_told = msgspec.msgpack.Decoder(Told).decode
 def pack_told(told: Told) -> bytes:
     """The value of an arrival."""
     return _pack(told)
+
+
+def pack_addition(addition: Addition) -> bytes:
+    """The value of the signal that a step gives its counter."""
+    return _pack(addition)
 
 
 def pack_child(outcome: ChildOutcome) -> bytes:
@@ -97,6 +108,27 @@ def child_id(parent: str, name: str) -> str:
 def child_signal(id: str) -> str:
     """The name of the signal by which this child tells its parent how it ended."""
     return f"{CHILD}{id}"
+
+
+def addition_id(id: str) -> str:
+    """The id of the flow of added steps, from a new id. It is longer than that of a plain job."""
+    return f"{id}.added"
+
+
+def added_signal(number: int) -> str:
+    """The name of the signal by which step `number` tells its counter what it has added."""
+    return f"{ADDED}{number}"
+
+
+def additions(values: Mapping[str, bytes]) -> dict[int, Addition]:
+    """What steps have told their counter that they added, by the number of the step. `values` are
+    the once values of the counter."""
+    begin = signal_name(ADDED)
+    return {
+        int(name.removeprefix(begin)): read_addition(value)
+        for name, value in values.items()
+        if name.startswith(begin)
+    }
 
 
 def step_id(flow: str, number: int) -> str:
@@ -123,6 +155,15 @@ def patrol_wait(age: Wait) -> Wait:
 # ---------------------------------------------------------------- what is told
 
 
+def told_by_sender(values: Mapping[str, bytes]) -> dict[str, Told]:
+    """What others have told a job, by sender. `values` are the once values of the job."""
+    return {
+        name.removeprefix(ARRIVAL): read_told(value)
+        for name, value in values.items()
+        if name.startswith(ARRIVAL) and value
+    }
+
+
 def told_by_step(
     place: FlowPlace, to: Dependants, task: str, state: State, result: bytes | None, error: str
 ) -> Told:
@@ -145,6 +186,12 @@ def told_to_counter(number: int, state: State) -> Told:
             return Told(cancelled=(number,))
 
 
+def told_of_addition(id: str, state: State) -> Told:
+    """What is told to the counter of a step whose added steps have ended. The step itself has
+    succeeded."""
+    return Told(succeeded=1, additions=() if state is State.SUCCEEDED else (id,))
+
+
 def together(told: Iterable[Told]) -> Told:
     """What several jobs have told, as one: results in the order of their places."""
     ordered = sorted(told, key=lambda one: one.place)
@@ -155,4 +202,5 @@ def together(told: Iterable[Told]) -> Told:
         sum(one.succeeded for one in ordered),
         tuple(sorted(number for one in ordered for number in one.failed)),
         tuple(sorted(number for one in ordered for number in one.cancelled)),
+        additions=tuple(id for one in ordered for id in one.additions),
     )

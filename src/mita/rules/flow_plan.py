@@ -79,6 +79,20 @@ def plan(flow: str, name: str, steps: Sequence[PlannedStep]) -> tuple[FlowSpec, 
     return FlowSpec(name, len(steps), first_counter, needs), jobs
 
 
+def plan_addition(
+    flow: str, name: str, steps: Sequence[PlannedStep]
+) -> tuple[FlowSpec, list[PlannedJob], tuple[Dependants, ...]]:
+    """`plan`, for steps that a handler adds. The steps that could start at once wait for the
+    adder: they come third."""
+    spec, jobs = plan(flow, name, steps)
+    sources: list[Dependants] = []
+    for at, job in enumerate(jobs):
+        if not job.place.needs:
+            jobs[at] = replace(job, place=replace(job.place, needs=1))
+            sources.append(Dependants(job.queue, job.place.number, job.place.number, 1))
+    return spec, jobs, merged(sources)
+
+
 def _place(flow: str, number: int, draft: _Draft) -> FlowPlace:
     return FlowPlace(
         flow,

@@ -8,7 +8,7 @@ come returns its value.
 
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from datetime import timedelta
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
@@ -44,12 +44,14 @@ from mita.rules.flow import (
     together,
 )
 from mita.rules.names import check_key
-from mita.rules.options import with_flow
+from mita.rules.options import options_of, with_flow
 from mita.rules.when import wait
 from mita.twins import sync_twin
 
+from .added import AddedDraft
 from .annotations import STORABLE, UNREADABLE, in_words, storable
 from .awaited import only_awaited
+from .flow_step import Step
 from .handle import Call
 from .new_job import job_of_call
 from .results import Results
@@ -60,11 +62,16 @@ from .stored import UNSTORABLE, encode, plain
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_NOT_BOTH = (
+    "a run cannot add steps (job.add) and complete its job in a transaction of its own "
+    "(job.complete_in): let a step after it add them, or return without complete_in"
+)
+
 
 class DurableJob:
     """The verbs of a job whose handler survives restarts."""
 
-    __slots__ = ("_children", "_claim", "_names", "_run", "_sleeps", "_values")
+    __slots__ = ("_children", "_claim", "_is_completed", "_names", "_run", "_sleeps", "_values")
 
     def __init__(self, claim: Claim, run: Run) -> None:
         self._claim = claim
@@ -73,6 +80,7 @@ class DurableJob:
         self._names: set[str] = set()  # of this run
         self._sleeps = 0
         self._children = 0
+        self._is_completed = False
 
     # ------------------------------------------------------------ steps
 
@@ -247,6 +255,45 @@ class DurableJob:
         ]
 
     outcomes_sync = sync_twin(outcomes)
+
+    @only_awaited
+    async def add(
+        self, call: Call[T], *, after: Iterable[Step[Any]] = (), always: bool = False
+    ) -> Step[T]:
+        """Add a step to the flow of this job. It is stored if this run succeeds, and starts then,
+        or when the steps `after` which it comes have succeeded: those are steps that this run has
+        added. The results of added steps can be arguments of others, as in `flow.add`. The flow
+        ends when the added steps have ended, too."""
+        return self._draft().add(call, after=after, always=always)
+
+    add_sync = sync_twin(add)
+
+    def results(self, steps: Sequence[Step[T]]) -> list[T]:
+        """The results of steps that this run has added, as one list, for the arguments of a later
+        step."""
+        return self._draft().results(steps)
+
+    def _complete(self) -> None:
+        """Note that the handler completes its job itself. Raises `UsageError` if it has added
+        steps."""
+        if self._run.added is not None:
+            raise UsageError(_NOT_BOTH)
+        self._is_completed = True
+
+    def _draft(self) -> AddedDraft:
+        """The steps that this run has added. Raises `UsageError` if this job is in no flow."""
+        if self._is_completed:
+            raise UsageError(_NOT_BOTH)
+        if self._run.added is None:
+            place = options_of(self._claim.options).flow
+            if place is None or place.counter is None:
+                raise UsageError(
+                    f"job {self._claim.id} of task {self._claim.task!r} is in no flow, so it can "
+                    "add no steps: enqueue it as a step (app.flow), or enqueue other jobs with "
+                    "task.enqueue(…)"
+                )
+            self._run.added = AddedDraft(self._claim.task, self._run.tasks, place)
+        return self._run.added
 
     # ------------------------------------------------------------ what is stored
 

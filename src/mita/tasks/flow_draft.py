@@ -1,7 +1,7 @@
 """The steps of a flow that is being built: in a client, or by the handler of a step."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -18,11 +18,18 @@ from .flow_step import Step
 from .handle import Call
 from .new_job import job_of_call
 from .placeholders import Places, ResultOf, as_extension, found_in, pack_arguments
-from .task import Task
 
 R = TypeVar("R")
 
 UNTIL_TOLD = When(at=LATEST)
+
+
+class KnownTask(Protocol):
+    """A task, as a flow knows it."""
+
+    @property
+    def result_kind(self) -> Any:
+        """The type of what the task returns."""
 
 
 class _Added:
@@ -37,7 +44,7 @@ class _Added:
 class FlowDraft:
     """Steps that were added to a flow and are not stored yet."""
 
-    def __init__(self, name: str, tasks: Mapping[str, Task[Any, Any]]) -> None:
+    def __init__(self, name: str, tasks: Mapping[str, KnownTask]) -> None:
         self.name = name
         self._tasks = tasks
         self._steps: list[_Added] = []
@@ -60,7 +67,7 @@ class FlowDraft:
                 "leave out .at(…) and .after(…), or let its handler call job.sleep(…)"
             )
         self._steps.append(_Added(call, list(dict.fromkeys(waits)), always))
-        kind = self._tasks[call.task].arguments.results.kind
+        kind = self._tasks[call.task].result_kind
         return Step(self, len(self._steps), call.task, kind)
 
     def results(self, steps: Sequence[Step[R]]) -> list[R]:
@@ -93,7 +100,12 @@ class FlowDraft:
         stored."""
         if not self._steps:
             raise UsageError(f"flow {self.name!r} has no steps: add some with flow.add(…)")
-        planned = [
+        spec, jobs = plan(flow, self.name, steps := self._planned())
+        own = flow_job(FLOW_TASK, steps[0].queue, flow, spec)
+        return spec, [own, *(self._job(job) for job in jobs)]
+
+    def _planned(self) -> list[PlannedStep]:
+        return [
             PlannedStep(
                 one.call.options.queue,
                 one.after,
@@ -102,10 +114,6 @@ class FlowDraft:
             )
             for one in self._steps
         ]
-        spec, jobs = plan(flow, self.name, planned)
-        own = _own_job(flow, FLOW_TASK, planned[0].queue, FlowPlace(flow, 0, spec.needs + 1))
-        first = replace(own, payload=pack_spec(spec), when=When(patrol_wait(0)))
-        return spec, [first, *(self._job(job) for job in jobs)]
 
     def _job(self, planned: PlannedJob) -> NewJob:
         place = planned.place
@@ -145,6 +153,15 @@ def _whole(added: _Added) -> Call[Any]:
         return as_extension(Places(rows, ref.is_list))
 
     return replace(call, payload=pack_arguments(call.pending, extension), pending=None)
+
+
+def flow_job(
+    task: str, queue: str, flow: str, spec: FlowSpec, adder: FlowPlace | None = None
+) -> NewJob:
+    """The own job of the flow with this id. It is told by `spec.needs` jobs, and that the flow is
+    stored."""
+    own = _own_job(flow, task, queue, FlowPlace(flow, 0, spec.needs + 1, adder=adder))
+    return replace(own, payload=pack_spec(spec), when=When(patrol_wait(0)))
 
 
 def _own_job(id: str, task: str, queue: str, place: FlowPlace) -> NewJob:

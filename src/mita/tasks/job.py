@@ -206,10 +206,12 @@ class Job(DurableJob):
         """Complete this job in the transaction that is open on your `connection`: your changes and
         the job's success are committed together or not at all. Return `result` from the handler as
         well. Raises `LeaseLost` if another worker may have the job: then roll back."""
+        self._complete()
         await self._run.complete(connection, encode(result))
 
     def complete_in_sync(self, connection: Any, result: Any = None) -> None:
         """`complete_in` for a handler that is a sync function, on its own connection."""
+        self._complete()
         self._run.complete_sync(connection, encode(result))
 
     async def _remember(self, name: str, packed: bytes, keep: Wait | None) -> bytes:

@@ -1,11 +1,13 @@
 """What a worker gives to the handler of a job."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol, TypeVar
 
 from mita.model.job import NewJob
 from mita.model.time import Moment, Wait
 
+from .added import AddedDraft
+from .flow_draft import KnownTask
 from .signals import Suspend
 
 T = TypeVar("T")
@@ -13,13 +15,19 @@ T = TypeVar("T")
 
 class Run(Protocol):
     """What the worker gives a job while it runs. `report` raises `LeaseLost` if the run no longer
-    has its job. `suspended` is what ends the run, once its handler sleeps or waits."""
+    has its job. `suspended` is what ends the run, once its handler sleeps or waits. `added` are the
+    steps that the handler has added to its flow."""
 
     suspended: Suspend | None
+    added: AddedDraft | None
 
     @property
     def cancelled(self) -> bool:
         """Whether this run should stop."""
+
+    @property
+    def tasks(self) -> Mapping[str, KnownTask]:
+        """The tasks that the worker knows."""
 
     @property
     def now(self) -> Moment:

@@ -157,6 +157,11 @@ class Task(Bound[P, R]):
         self.max_reschedules = options.max_reschedules
         self.limits = options.limits
 
+    @property
+    def result_kind(self) -> Any:
+        """The type of what the function returns, as it is annotated."""
+        return self.arguments.results.kind
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself. If it takes its `Job`, pass that as the first argument."""
         return self.fn(*args, **kwargs)

@@ -1,0 +1,42 @@
+"""A flow and everything that was added to it."""
+
+from msgspec import Struct
+
+from mita.ports.store import Store
+from mita.rules.flow import additions, step_id, told_by_sender
+from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
+
+from .delivery import place_of
+from .patrol import find_all
+
+
+class FlowPart(Struct, frozen=True):
+    """A flow, or steps that were added to one by the step with the id `adder`."""
+
+    flow: str
+    spec: FlowSpec
+    adder: str | None = None
+
+
+async def parts_of(store: Store, flow: str, spec: FlowSpec) -> list[FlowPart]:
+    """The flow, first, and all steps that were added to it, and to those."""
+    found = [FlowPart(flow, spec)]
+    for part in found:  # it grows
+        for job in await find_all(store, await _added_to(store, part)):
+            place = None if job is None else place_of(job)
+            if job is not None and place is not None and place.adder is not None:
+                adder = step_id(place.adder.flow, place.adder.number)
+                found.append(FlowPart(job.id, read_spec(job.payload), adder))
+    return found
+
+
+async def _added_to(store: Store, part: FlowPart) -> list[str]:
+    """The ids of what was added to this part. Its counters know it; those that have ended have told
+    the flow itself what did not succeed."""
+    counters, _ = counter_groups(part.spec.steps, part.spec.first_counter)
+    ids: list[str] = []
+    for number in (0, *counters):
+        values = await store.once_values(step_id(part.flow, number))
+        ids += [addition.flow for addition in additions(values).values()]
+        ids += [id for told in told_by_sender(values).values() for id in told.additions]
+    return list(dict.fromkeys(ids))
