@@ -59,13 +59,20 @@ class FlowTools(Struct):
 class FlowRun:
     """A flow that was enqueued."""
 
-    def __init__(self, id: str, tools: FlowTools, run_sync: RunSync) -> None:
+    def __init__(
+        self, id: str, tools: FlowTools, run_sync: RunSync, draft: object | None = None
+    ) -> None:
         self.id = id
+        self._draft = draft  # whose steps it has; None if this process did not build it
         self._tools = tools
         self._run_sync = run_sync
 
     async def result(self, step: Step[R], timeout: float | None = None) -> R:
         """Wait until this step has ended and return its result, as `Handle.result` does."""
+        if not isinstance(step, Step):
+            raise UsageError(f"{step!r} is not a step: give what flow.add(…) returned")
+        if self._draft is not None and step.flow is not self._draft:
+            raise UsageError(f"{step!r} is a step of another flow than {self.id}")
         value: R = await self._tools.tracker.result(step_id(self.id, step.number), timeout)
         return value
 

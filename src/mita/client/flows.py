@@ -1,6 +1,7 @@
 """Flows: jobs that depend on jobs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from mita.errors import UsageError
@@ -13,6 +14,7 @@ from mita.rules.names import check_name
 from mita.tasks import Call, Task
 from mita.tasks.flow_draft import FlowDraft
 from mita.tasks.flow_step import Step
+from mita.tasks.task import Bound
 from mita.twins import RunSync
 
 from .flow_run import FlowRun, FlowTools
@@ -42,7 +44,12 @@ class Flow(FlowDraft):
         await self._tools.store_jobs(jobs, started)
         stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
         await (await self._tools.store()).arrive([stored])
-        return FlowRun(flow, self._tools, self._run_sync)
+        self._closed = (
+            f"flow {self.name!r} was enqueued as {flow}: a step that is added now would not run. "
+            "Add all steps before flow.enqueue(); a handler of the flow can add steps while it "
+            "runs: await job.add(…)"
+        )
+        return FlowRun(flow, self._tools, self._run_sync, self)
 
     def enqueue_sync(self) -> FlowRun:
         """`enqueue`, from code that is not async."""
@@ -61,20 +68,44 @@ def chain(flow: Flow, links: Sequence[Link]) -> Flow:
         raise UsageError("chain(): give at least one call")
     last: Step[Any] | None = None
     for link in links:
+        _check_link("chain(…)", link)
         if isinstance(link, Call):
             call = link
         elif last is None:
             raise UsageError("chain(…): begin with a call, task.call(…), with its arguments")
         else:
-            call = _called(link, last)
+            call = _called("chain(…)", link, [last], partial(getattr, last, "result"))
         last = flow.add(call, after=() if last is None else [last])
     return flow
 
 
-def _called(link: Callable[..., Call[Any]], before: Step[Any]) -> Call[Any]:
-    if not callable(link):
-        raise UsageError(f"chain(…): {link!r} is no call: give task.call(…) or task.call")
-    return link(before.result) if before.has_result else link()
+def _check_link(where: str, link: Link) -> None:
+    if isinstance(link, Bound):
+        raise UsageError(f"{where}: {link!r} is a task: give {link.name}.call, or a call of it")
+    if isinstance(link, list | tuple):
+        raise UsageError(f"{where}: give the links one by one, not as a list: chain(*links)")
+    if not isinstance(link, Call) and not callable(link):
+        raise UsageError(f"{where}: {link!r} is no call: give task.call(…) or task.call")
+
+
+def _called(
+    where: str,
+    link: Callable[..., Call[Any]],
+    before: Sequence[Step[Any]],
+    result: Callable[[], Any],
+) -> Call[Any]:
+    """The call of a link without arguments. It gets the `result` of the steps `before` it, if they
+    have one."""
+    silent = next((step for step in before if not step.has_result), None)
+    if silent is None:
+        return link(result())
+    try:
+        return link()
+    except UsageError as error:
+        raise UsageError(
+            f"{where}: {error}. It gets no result, because task {silent.task!r} returns None: give "
+            "a call with its arguments, task.call(…)"
+        ) from error
 
 
 class GroupFlow(Flow):
@@ -85,19 +116,17 @@ class GroupFlow(Flow):
     def then(self, link: Link) -> Flow:
         """Run this after all members have succeeded. `task.call` gets the list of their results; a
         call, `task.call(…)`, is run as it is."""
-        if isinstance(link, Call):
-            self.add(link, after=self.members)
-        elif callable(link):
-            has_results = all(step.has_result for step in self.members)
-            call = link(self.results(self.members)) if has_results else link()
-            self.add(call, after=self.members)
-        else:
-            raise UsageError(f"then({link!r}): give task.call(…) or task.call")
+        _check_link("then(…)", link)
+        if not isinstance(link, Call):
+            link = _called("then(…)", link, self.members, partial(self.results, self.members))
+        self.add(link, after=self.members)
         return self
 
 
 def group(flow: GroupFlow, calls: Iterable[Call[Any]]) -> GroupFlow:
     """Fill a flow with calls that run side by side."""
+    if isinstance(calls, Call) or not isinstance(calls, Iterable):
+        raise UsageError("group(…): give a list of calls: group([task.call(…), task.call(…)])")
     flow.members = tuple(flow.add(call) for call in calls)
     if not flow.members:
         raise UsageError("group([]): give at least one call")

@@ -22,6 +22,8 @@ class AddedDraft(FlowDraft):
     """The steps that one run of a handler has added. They are stored if the run succeeds. `adder`
     is the place of its step."""
 
+    _adds = "job.add(…) of this run"
+
     def __init__(self, name: str, tasks: Mapping[str, KnownTask], adder: FlowPlace) -> None:
         super().__init__(name, tasks)
         # only what is needed to tell the counter of the adder

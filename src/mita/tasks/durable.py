@@ -51,6 +51,7 @@ from mita.twins import sync_twin
 from .added import AddedDraft
 from .annotations import STORABLE, UNREADABLE, in_words, storable
 from .awaited import only_awaited
+from .calls import not_a_call
 from .flow_step import Step
 from .handle import Call
 from .new_job import job_of_call
@@ -208,11 +209,14 @@ class DurableJob:
 
         Children are numbered in their order. Give a `name` if their order can change between
         runs."""
+        if not isinstance(call, Call):
+            raise not_a_call(call)
         self._children += 1
         label = str(self._children) if name is None else name
+        self._new_name(child_signal, "child", label)
         id = child_id(self._claim.id, label)
         signal = child_signal(id)
-        key = self._new_name(signal_name, "child", signal)
+        key = signal_name(signal)
         values = await self._stored()
         if key not in values:
             await self._wait_for_child(id, call, signal, key)

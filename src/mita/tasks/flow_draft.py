@@ -44,10 +44,13 @@ class _Added:
 class FlowDraft:
     """Steps that were added to a flow and are not stored yet."""
 
+    _adds = "flow.add(…)"  # what adds a step, in the words of an error
+
     def __init__(self, name: str, tasks: Mapping[str, KnownTask]) -> None:
         self.name = name
         self._tasks = tasks
         self._steps: list[_Added] = []
+        self._closed = ""  # why no steps can be added any more
 
     def add(
         self, call: Call[R], *, after: Iterable[Step[Any]] = (), always: bool = False
@@ -55,10 +58,12 @@ class FlowDraft:
         """Add a step. It starts when the steps `after` which it comes, and those whose results are
         its arguments, have succeeded. If one of them fails or is cancelled, it is cancelled. With
         `always` it starts however they end."""
+        if self._closed:
+            raise UsageError(self._closed)
         check_call(call, self._tasks)
         wanted = list(dict.fromkeys(n for ref in found_in(call.pending) for n in self._own(ref)))
         _check_step(call, wanted, always)
-        waits = [*wanted, *(self._number(step) for step in after)]
+        waits = [*wanted, *map(self._number, listed("after", after))]
         if len(self._steps) == MOST_STEPS:
             raise UsageError(f"a flow has at most {MOST_STEPS:,} steps: make several flows")
         if waits and call.options.when is not NOW:
@@ -72,10 +77,10 @@ class FlowDraft:
 
     def results(self, steps: Sequence[Step[R]]) -> list[R]:
         """The results of these steps as one list, for the arguments of a later step."""
-        if not steps:
-            raise UsageError("flow.results([]): give at least one step")
+        numbers = [self._number(step) for step in listed("results", steps)]
+        if not numbers:
+            raise UsageError("results([]): give at least one step")
         kinds = [cast(ResultOf, step.result).kinds[0] for step in steps]
-        numbers = [self._number(step) for step in steps]
         return cast(list[R], ResultOf(self, numbers, kinds, is_list=True))
 
     # ------------------------------------------------------------ from steps to jobs
@@ -83,16 +88,23 @@ class FlowDraft:
     def _own(self, ref: ResultOf) -> tuple[int, ...]:
         if ref.flow is not self:
             raise UsageError(
-                f"flow {self.name!r}: an argument is the result of a step of another flow; a flow "
-                "knows only its own steps"
+                f"flow {self.name!r}: an argument is the result of a step of another flow; use "
+                "results of steps of this flow, or make it one flow"
             )
         return ref.steps
 
     def _number(self, step: Step[Any]) -> int:
         if not isinstance(step, Step):
-            raise UsageError(f"{step!r} is not a step: give what flow.add(…) returned")
+            raise UsageError(f"{step!r} is not a step: give what {self._adds} returned")
         if step.flow is not self:
-            raise UsageError(f"{step!r} is a step of another flow than {self.name!r}")
+            raise UsageError(
+                f"{step!r} is a step of another flow than {self.name!r}: give steps that were "
+                f"added to this one, by {self._adds}"
+            )
+        if not 0 < step.number <= len(self._steps):
+            raise UsageError(
+                f"{step!r} was not made by {self._adds}: a step waits for earlier ones"
+            )
         return step.number
 
     def _jobs(self, flow: str) -> tuple[FlowSpec, list[NewJob]]:
@@ -126,6 +138,13 @@ class FlowDraft:
         return replace(job, options=with_flow(job.options, place), when=when)
 
 
+def listed(what: str, steps: Iterable[Step[Any]]) -> list[Step[Any]]:
+    """The steps as a list. Raises `UsageError` for one step that is in no list."""
+    if isinstance(steps, Step) or not isinstance(steps, Iterable):
+        raise UsageError(f"{what}: {steps!r} is no list of steps: write [step]")
+    return list(steps)
+
+
 def _check_step(call: Call[Any], wanted: Sequence[int], always: bool) -> None:
     if call.unique is not None:
         raise UsageError(
@@ -135,7 +154,7 @@ def _check_step(call: Call[Any], wanted: Sequence[int], always: bool) -> None:
     if always and wanted:
         raise UsageError(
             f"task {call.task!r}: a step with always=True starts even if others failed, and they "
-            "have no result then: use after=[…], and read job.outcomes in the handler"
+            "have no result then: use after=[…], and let the handler read await job.outcomes()"
         )
 
 

@@ -12,6 +12,8 @@ R_co = TypeVar("R_co", covariant=True)
 class Step(Generic[R_co]):
     """A step of a flow. `result` is its result as an argument of a later step."""
 
+    WHY_NOT_STORED = "it is a step: give its result, step.result"
+
     __slots__ = ("_kind", "flow", "number", "task")
 
     def __init__(self, flow: object, number: int, task: str, kind: Any) -> None:

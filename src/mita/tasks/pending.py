@@ -1,9 +1,12 @@
 """The arguments of a step of which some are results of other steps, checked before it runs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from inspect import Parameter, Signature
 from types import NoneType, UnionType
 from typing import Any, NoReturn, Union, get_args, get_origin
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -13,6 +16,9 @@ from mita.errors import UsageError
 from .annotations import STORABLE, in_words, resolve, storable
 from .placeholders import ResultOf, as_unknown, found_in, pack_with
 from .stored import UNSTORABLE, encode, plain
+
+_SEVERAL = (list, tuple, set, frozenset, dict)
+_SINGLE = (str, int, float, bool, bytes, datetime, date, UUID, Decimal, NoneType)
 
 
 class KnownArguments(dict[str, Any]):
@@ -83,6 +89,12 @@ def _read(where: str, parameter: ParameterType, packed: bytes) -> Any:
 
 def _check_result(where: str, kind: Any, value: Any) -> int:
     """Check an argument that is a result, or has some in it. Returns its size."""
+    is_several = value.is_list if isinstance(value, ResultOf) else isinstance(value, _SEVERAL)
+    if is_several and not _takes_several(kind):
+        raise UsageError(
+            f"{where} is annotated {in_words(kind)}, and {value!r} is a list, a set or a dict; "
+            "give one value, or correct the annotation"
+        )
     if isinstance(value, ResultOf):
         wanted = _item_of(kind) if value.is_list else kind
         wrong = next((one for one in value.kinds if not may_be(one, wanted)), None)
@@ -99,6 +111,13 @@ def _check_result(where: str, kind: Any, value: Any) -> int:
             f"{where}: the result of a step cannot be a key of a dict; give it as a value"
         ) from error
     return len(packed)
+
+
+def _takes_several(kind: Any) -> bool:
+    """Whether a parameter of this type may be a list or a dict."""
+    if get_origin(kind) in (Union, UnionType):
+        return any(map(_takes_several, get_args(kind)))
+    return kind not in _SINGLE
 
 
 def _item_of(kind: Any) -> Any:

@@ -9,11 +9,13 @@ may be wherever a value may be, and arguments without placeholders cost nothing.
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.msgpack import Ext
+
+from mita.errors import UsageError
 
 from .stored import UNSTORABLE, encode, extension, plain, written
 
@@ -33,7 +35,10 @@ _read_places = msgspec.msgpack.Decoder(Places).decode
 
 class ResultOf:
     """The result of a step, or the list of the results of several, as an argument. `steps` are
-    the steps; `kinds` are what their tasks return."""
+    the steps; `kinds` are what their tasks return.
+
+    For a type checker it is the value itself, so code that computes with it looks right. It raises
+    `UsageError`, because the value is not known yet."""
 
     __slots__ = ("flow", "is_list", "kinds", "steps")
 
@@ -44,7 +49,35 @@ class ResultOf:
 
     def __repr__(self) -> str:
         named = ", ".join(map(str, self.steps[:3])) + (" …" if len(self.steps) > 3 else "")
-        return f"<result of step {named}>"
+        return f"<results of steps {named}>" if self.is_list else f"<result of step {named}>"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, ResultOf) else _refuse(self)
+
+    __hash__ = object.__hash__
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):  # what Python and libraries ask of any object
+                raise AttributeError(name)
+            _refuse(self)
+
+
+def _refuse(one: ResultOf, *_: object) -> NoReturn:
+    raise UsageError(
+        f"{one!r} is not known before the flow runs: pass it on as an argument of a step as it is, "
+        "and compute with it in the handler of that step"
+    )
+
+
+_COMPUTING = (
+    "str format bool len iter getitem contains call int float index lt le gt ge add radd sub rsub "
+    "mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow and rand or ror xor rxor neg "
+    "pos abs invert round await"
+)
+for _name in _COMPUTING.split():
+    setattr(ResultOf, f"__{_name}__", _refuse)
 
 
 class NeedsFlow(Exception):

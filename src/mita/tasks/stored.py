@@ -31,7 +31,8 @@ def written(value: Any) -> Any:
         return str(value)
     if models.is_model(kind):
         return models.adapter(kind).dump(value)
-    raise TypeError(f"there is no stored form of {kind.__qualname__}")
+    why_not = getattr(kind, "WHY_NOT_STORED", f"there is no stored form of {kind.__qualname__}")
+    raise TypeError(why_not)
 
 
 def restore(kind: Any, stored: Any) -> Any:
