@@ -1,5 +1,6 @@
 """Traces, by OpenTelemetry's conventions for messaging: a span for each enqueue, and one for each
-run, which is linked to it.
+run, which is linked to it. The steps of a flow are in one trace, and so is a child job with its
+parent.
 
 OpenTelemetry is not imported here unless the program has imported it, and nothing is done per job
 unless the program has set a tracer provider. Without tracing the cost is one look into
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mita.model.ending import Died, Ending, Lost, Raised, TimedOut, Unreadable
+from mita.model.flow import FlowPlace
 from mita.model.job import Claim
+from mita.rules.options import options_of
 from mita.tasks import Call, Handle
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 TRACING = "opentelemetry.trace"  # the module that a program which is traced has imported
 _SYSTEM = {"messaging.system": "mita"}
+_TRACE_ID_BYTES, _SPAN_ID_BYTES = 16, 8
 _encode = msgspec.msgpack.Encoder().encode
 _headers = msgspec.msgpack.Decoder(dict[str, str])
 
@@ -76,6 +80,7 @@ class _Traced(Sending):
 
 
 _UNTRACED = nullcontext(Sending())
+_NO_SPAN: AbstractContextManager[None] = nullcontext()
 
 
 def sending(calls: Sequence[Call[Any]]) -> AbstractContextManager[Sending]:
@@ -105,13 +110,41 @@ def _sending(used: "Tracer", calls: Sequence[Call[Any]]) -> Iterator[Sending]:
         yield _Traced(span)
 
 
+def sending_flow(id: str, name: str, steps: int) -> AbstractContextManager[Sending]:
+    """One span for the enqueue of a whole flow."""
+    used = tracer()
+    return _UNTRACED if used is None else _sending_flow(used, id, name, steps)
+
+
+@contextmanager
+def _sending_flow(used: "Tracer", id: str, name: str, steps: int) -> Iterator[Sending]:
+    from opentelemetry.trace import SpanKind
+
+    attributes: dict[str, Any] = {
+        **_SYSTEM,
+        "messaging.operation.name": "enqueue",
+        "messaging.operation.type": "send",
+        "messaging.batch.message_count": steps,
+        "mita.flow": id,
+        "mita.flow.name": name,
+    }
+    with used.start_as_current_span(
+        f"enqueue flow {name}", kind=SpanKind.PRODUCER, attributes=attributes
+    ) as span:
+        yield _Traced(span)
+
+
 # ---------------------------------------------------------------- running
 
 
 @contextmanager
-def running(used: "Tracer", claim: Claim) -> Iterator["Span"]:
+def running(used: "Tracer", claim: Claim, after: Sequence[bytes] = ()) -> Iterator["Span"]:
     """The span of one run, in its own trace: a job may run days after its enqueue, or many times,
-    and a bulk call has thousands of jobs. The span has a link to the enqueue."""
+    and a bulk call has thousands of jobs. The span has a link to the enqueue.
+
+    The run of a step of a flow is a child of the enqueue of the flow instead, and has links to the
+    runs `after` which it comes (as `span_id` returns them). The run of a child job is a child of
+    the run that started it."""
     from opentelemetry.context import attach, detach
     from opentelemetry.trace import INVALID_SPAN, SpanKind, set_span_in_context
 
@@ -125,8 +158,13 @@ def running(used: "Tracer", claim: Claim) -> Iterator["Span"]:
         "mita.task": claim.task,
         "mita.attempt": claim.attempts + 1,
     }
-    # with the baggage, without the span as a parent
-    token = attach(set_span_in_context(INVALID_SPAN, context))
+    place = options_of(claim.options).flow
+    if place is None:  # with the baggage, without the span as a parent
+        context = set_span_in_context(INVALID_SPAN, context)
+    else:
+        attributes |= _place_in_flow(place)
+        links = [link for one in after if (link := _link(one)) is not None]
+    token = attach(context or set_span_in_context(INVALID_SPAN))
     try:
         name = f"process {claim.queue}"
         with used.start_as_current_span(
@@ -135,6 +173,56 @@ def running(used: "Tracer", claim: Claim) -> Iterator["Span"]:
             yield span
     finally:
         detach(token)
+
+
+def _place_in_flow(place: FlowPlace) -> dict[str, Any]:
+    if place.parent is not None:
+        return {"mita.parent": place.parent}
+    return {"mita.flow": place.flow, "mita.step": place.number}
+
+
+def span_id(span: "Span") -> bytes:
+    """The ids of a span and its trace, for a link to it."""
+    context = span.get_span_context()
+    return (
+        context.trace_id.to_bytes(_TRACE_ID_BYTES)
+        + context.span_id.to_bytes(_SPAN_ID_BYTES)
+        + bytes([context.trace_flags])
+    )
+
+
+def _link(packed: bytes) -> "Link | None":
+    """A link to the span that `span_id` has packed; None if that cannot be read."""
+    from opentelemetry.trace import Link, SpanContext, TraceFlags
+
+    if len(packed) != _TRACE_ID_BYTES + _SPAN_ID_BYTES + 1:
+        return None
+    trace = int.from_bytes(packed[:_TRACE_ID_BYTES])
+    span = int.from_bytes(packed[_TRACE_ID_BYTES:-1])
+    context = SpanContext(trace, span, is_remote=True, trace_flags=TraceFlags(packed[-1]))
+    return Link(context) if context.is_valid else None
+
+
+def doing_step(name: str) -> AbstractContextManager[None]:
+    """The span of a step of a durable handler (`job.step`), inside the span of its run."""
+    used = tracer() if TRACING in sys.modules else None
+    return _NO_SPAN if used is None else _doing_step(used, name)
+
+
+@contextmanager
+def _doing_step(used: "Tracer", name: str) -> Iterator[None]:
+    from opentelemetry.trace import Status, StatusCode
+
+    # the text of the error may be secret, and is recorded with the run
+    with used.start_as_current_span(
+        f"step {name}", record_exception=False, set_status_on_exception=False
+    ) as span:
+        try:
+            yield
+        except BaseException as error:
+            span.set_attribute("error.type", type(error).__qualname__)
+            span.set_status(Status(StatusCode.ERROR, type(error).__qualname__))
+            raise
 
 
 def _enqueued_by(claim: Claim) -> "tuple[Context | None, list[Link]]":
@@ -151,12 +239,14 @@ def _enqueued_by(claim: Claim) -> "tuple[Context | None, list[Link]]":
     return context, [Link(enqueue)] if enqueue.is_valid else []
 
 
-def carried() -> bytes:
-    """Return the current trace context, for a handler in another process."""
+def carried(span: "Span | None" = None) -> bytes:
+    """Return the current trace context, for a handler in another process; or that of a span, for a
+    job that it enqueues."""
     from opentelemetry.propagate import inject
+    from opentelemetry.trace import set_span_in_context
 
     carrier: dict[str, str] = {}
-    inject(carrier)
+    inject(carrier, None if span is None else set_span_in_context(span))
     return _encode(carrier) if carrier else b""
 
 

@@ -1,6 +1,7 @@
 """What a handler sees of its job, with a fake worker."""
 
 from collections.abc import Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,6 +42,9 @@ class Acted:
 
     async def recall_all(self) -> dict[str, bytes]:
         return {name: value for (name, shared), value in self.memos.items() if not shared}
+
+    def doing_step(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def start_child(self, job: NewJob) -> None:
         raise AssertionError("no test here starts a child")

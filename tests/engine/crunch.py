@@ -226,3 +226,8 @@ def pay(job: Job, url: str, account: int) -> str:
 @app.task
 async def asynchronous() -> str:
     return "on the loop"
+
+
+@app.task(executor="process")
+def add_elsewhere(job: Job, a: int, b: int) -> int:
+    return job.run_sync(add.call(a, b))

@@ -238,7 +238,7 @@ async def test_a_worker_that_dies_before_its_counter_was_told(
         if died:
             return await stored(store, settlement, added, keep, emit)
         died.append("scan")
-        await additions._enqueue(store, added, emit)
+        await additions._enqueue(store, added, b"", emit)
         return replace(settlement, verdict=judge(settlement.claim, Lost(), keep, 0.0), added=None)
 
     stored = additions.store_added

@@ -15,6 +15,7 @@ from mita.tasks import Call, Task
 from mita.tasks.flow_draft import FlowDraft
 from mita.tasks.flow_step import Step
 from mita.tasks.task import Bound
+from mita.traces import sending_flow
 from mita.twins import RunSync
 
 from .flow_run import FlowRun, FlowTools
@@ -39,7 +40,18 @@ class Flow(FlowDraft):
     async def enqueue(self) -> FlowRun:
         """Store the flow. Steps without predecessors can start at once."""
         flow = new_id()
-        spec, jobs = self._jobs(flow)
+        with sending_flow(flow, self.name, len(self._steps)) as trace:
+            return await self._enqueue(flow, trace.headers)
+
+    def enqueue_sync(self) -> FlowRun:
+        """`enqueue`, from code that is not async."""
+        flow = new_id()
+        # the span starts here: the thread of the event loop does not know the caller's trace
+        with sending_flow(flow, self.name, len(self._steps)) as trace:
+            return self._run_sync(self._enqueue(flow, trace.headers))
+
+    async def _enqueue(self, flow: str, headers: bytes) -> FlowRun:
+        spec, jobs = self._jobs(flow, headers)
         started = FlowStarted(flow, self.name, spec.steps, jobs[0].queue, wall_clock())
         await self._tools.store_jobs(jobs, started)
         stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
@@ -50,10 +62,6 @@ class Flow(FlowDraft):
             "runs: await job.add(…)"
         )
         return FlowRun(flow, self._tools, self._run_sync, self)
-
-    def enqueue_sync(self) -> FlowRun:
-        """`enqueue`, from code that is not async."""
-        return self._run_sync(self.enqueue())
 
 
 # ---------------------------------------------------------------- chains and groups

@@ -6,10 +6,12 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager
 from enum import Enum, auto
 from typing import Any, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mita.errors import JobCancelled, LeaseLost, StoreAway, StoreError
 from mita.events import Emit
@@ -27,7 +29,7 @@ from mita.rules.states import TERMINAL
 from mita.tasks import Suspend, Task
 from mita.tasks.added import AddedDraft
 from mita.tasks.stored import plain
-from mita.traces import tracer
+from mita.traces import carried, doing_step, tracer
 
 from .backoff import run_backoff
 from .progress_writer import ProgressWriter
@@ -123,6 +125,8 @@ class Execution(Struct, eq=False):
     store_calls: int = 0  # store calls that the handler waits for
     suspended: Suspend | None = None  # the handler sleeps or waits, so its run must end
     added: AddedDraft | None = None  # steps that the handler has added to its flow
+    span: Any = None  # of this run, if runs are traced
+    after: tuple[bytes, ...] = ()  # the spans of the steps that this one comes after, if known
 
     @property
     def cancelled(self) -> bool:
@@ -239,8 +243,14 @@ class Execution(Struct, eq=False):
         once_value = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
         return await self._ask(lambda: self.context.store.store_once(once_value))
 
+    def doing_step(self, name: str) -> AbstractContextManager[None]:
+        """The span of a step of this run, if runs are traced."""
+        return doing_step(name)
+
     async def start_child(self, job: NewJob) -> None:
         """Enqueue a child of this job; one that exists stays as it is."""
+        if self.span is not None:
+            job = replace(job, headers=carried(self.span))
         receipts = await self._ask(lambda: self.context.store.enqueue([job]))
         self.context.emit(Enqueued([job], receipts, self.now, are_children=True))
 

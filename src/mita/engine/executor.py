@@ -11,6 +11,8 @@ import sys
 import time
 from collections import deque
 
+from msgspec.structs import replace
+
 from mita.events.signals import RunsStarted
 from mita.flows.delivery import is_step, place_of
 from mita.flows.runs import with_added
@@ -22,7 +24,7 @@ from mita.rules.expiry import refusal, seconds_left
 from mita.rules.flow import FLOW_TASKS
 from mita.rules.judge import RELEASE, judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
-from mita.traces import TRACING, tracer
+from mita.traces import TRACING, span_id, tracer
 
 from . import left_behind
 from .context import WorkerContext
@@ -245,6 +247,8 @@ class Executor:
             # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
             settlement = Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start)
+            if execution.span is not None and is_step(claim.id):
+                settlement = replace(settlement, span=span_id(execution.span))
             if verdict.state is State.SUCCEEDED and is_step(claim.id) and place_of(claim):
                 self.flows.tell(with_added(settlement, ending), execution.deadline)
                 return

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from mita.errors import StoreError
 from mita.flows.own_jobs import run_own_job
-from mita.flows.runs import conclude_settled, prepared, tell_before_settling
+from mita.flows.runs import ReadyStep, conclude_settled, prepared, tell_before_settling
 from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim
@@ -55,8 +55,8 @@ class FlowRuns:
     async def _prepare(self, execution: Execution, place: FlowPlace) -> None:
         store, claim = self._context.store, execution.claim
         ready = await self._until(execution.deadline, lambda: prepared(store, claim, place), claim)
-        if isinstance(ready, Claim):
-            execution.claim = ready
+        if isinstance(ready, ReadyStep):
+            execution.claim, execution.after = ready.claim, ready.after
             self._start(execution)
         elif not execution.settled:
             self._finish(execution, ready or Interrupted(False, STORE_AWAY))

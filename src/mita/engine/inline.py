@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 from mita.events.signals import ignore_signal
 from mita.flows.delivery import place_of
 from mita.flows.own_jobs import run_own_job
-from mita.flows.runs import conclude_settled, prepared, tell_before_settling, with_added
+from mita.flows.runs import (
+    ReadyStep,
+    conclude_settled,
+    prepared,
+    tell_before_settling,
+    with_added,
+)
 from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
 from mita.model.outcome import Settlement
@@ -89,15 +95,16 @@ class Inline:
     async def _run_step(self, claim: Claim) -> Ending:
         """Run a job; if it is a step of a flow, with the results of its predecessors."""
         place = place_of(claim)
-        ready = claim if place is None else await prepared(self._store, claim, place)
-        return await self._run(ready) if isinstance(ready, Claim) else ready
+        ready = ReadyStep(claim) if place is None else await prepared(self._store, claim, place)
+        return await self._run(ready) if isinstance(ready, ReadyStep) else ready
 
-    async def _run(self, claim: Claim) -> Ending:
+    async def _run(self, ready: ReadyStep) -> Ending:
+        claim = ready.claim
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
         context = InlineRunContext(self._store, self._keep, HOUR, self._tasks, ignore_signal)
-        execution = Execution(claim, task, context, math.inf, time.monotonic())
+        execution = Execution(claim, task, context, math.inf, time.monotonic(), after=ready.after)
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)
         # in its own task and context, as in a worker

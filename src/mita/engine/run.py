@@ -105,8 +105,10 @@ def run_sync(execution: Execution) -> Ending:
         if execution.context.tracer is None:
             ending = _run_sync(execution)
         else:
-            with traces.running(execution.context.tracer, execution.claim) as span:
-                ending = _traced(span, execution, _run_sync(execution))
+            with traces.running(
+                execution.context.tracer, execution.claim, execution.after
+            ) as execution.span:
+                ending = _traced(execution, _run_sync(execution))
     except BaseException as error:  # noqa: BLE001
         # an error of the tracer: without an ending the job would run for ever
         ending = Raised(error_text(error, execution.task, execution.claim))
@@ -119,7 +121,8 @@ def run_sync(execution: Execution) -> Ending:
     return ending
 
 
-def _traced(span: Any, execution: Execution, ending: Ending) -> Ending:
+def _traced(execution: Execution, ending: Ending) -> Ending:
+    span = execution.span
     traces.too_late(span) if execution.settled else traces.ended(span, ending)
     return ending
 
@@ -130,8 +133,10 @@ async def run_limited(execution: Execution, timeout: float | None, body: Body) -
     run = body(execution) if timeout is None else _within(timeout, execution, body)
     if execution.context.tracer is None:
         return await run
-    with traces.running(execution.context.tracer, execution.claim) as span:
-        return _traced(span, execution, await run)
+    with traces.running(
+        execution.context.tracer, execution.claim, execution.after
+    ) as execution.span:
+        return _traced(execution, await run)
 
 
 async def _within(timeout: float, execution: Execution, body: Body) -> Ending:

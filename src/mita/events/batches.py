@@ -17,7 +17,7 @@ from mita.model.outcome import (
     TimelineKind,
 )
 from mita.model.time import SECOND, Moment
-from mita.rules.flow import FLOW_TASKS, GATHER_TASK
+from mita.rules.flow import FLOW_TASK, FLOW_TASKS
 
 from .flow_events import flow_cancelled, flow_started, flows_ended
 from .new_jobs import dropped_batches, enqueued_batches
@@ -136,7 +136,7 @@ def batches_of(signal: Signal) -> list[EventBatch]:
 
 def _amended(signal: Amended) -> list[EventBatch]:
     means = amend_event(signal)
-    if means is None or signal.task == GATHER_TASK:
+    if means is None or (signal.task in FLOW_TASKS and signal.task != FLOW_TASK):
         return []
     if signal.flow is not None and means[0] is Kind.CANCELLED:
         return [flow_cancelled(signal, signal.flow)]

@@ -43,7 +43,7 @@ async def store_added(
     if place is None or place.counter is None:
         return _failed(settlement, _FLOW_GONE, keep)
     try:
-        await _enqueue(store, added, emit)
+        await _enqueue(store, added, claim.headers, emit)
         standing = await _commit(store, place, added)
     except Rejected as error:
         text = f"Rejected: the store did not take the added steps ({error})"
@@ -57,9 +57,10 @@ async def store_added(
     return replace(settlement, verdict=verdict, added=AddedSteps(standing))
 
 
-async def _enqueue(store: Store, added: AddedSteps, emit: Emit) -> None:
+async def _enqueue(store: Store, added: AddedSteps, headers: bytes, emit: Emit) -> None:
+    """Store the added steps, with the trace of their flow as `headers`."""
     for at in range(0, len(added.jobs), CALL_JOBS):
-        some = added.jobs[at : at + CALL_JOBS]
+        some = [replace(job, headers=headers) for job in added.jobs[at : at + CALL_JOBS]]
         emit(Enqueued(some, await store.enqueue(some), wall_clock()))
 
 

@@ -43,7 +43,8 @@ LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a
 
 
 class EndedJob(Struct, frozen=True):
-    """A job of a flow that has ended, or is about to. `addition` is what it has added to it."""
+    """A job of a flow that has ended, or is about to. `addition` is what it has added to it. `span`
+    is that of its last run, if known."""
 
     id: str
     place: FlowPlace
@@ -52,6 +53,7 @@ class EndedJob(Struct, frozen=True):
     result: bytes | None = None
     error: str = ""
     addition: Addition | None = None
+    span: bytes = b""
 
 
 def place_of(job: Claim | Job) -> FlowPlace | None:
@@ -80,18 +82,17 @@ def success_arrivals(job: EndedJob) -> list[Arrival]:
     """What a job that is about to succeed tells its dependants. The first of them also keeps its
     result, in case its worker dies before it is settled."""
     arrivals = [
-        arrival
-        for to in job.place.dependants
-        for arrival in _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
+        arrival for to in job.place.dependants for arrival in _arrivals(job, to, _told(job, to))
     ]
     if arrivals:
         told = replace(read_told(arrivals[0].value), kept=job.result or NO_RESULT)
         arrivals[0] = replace(arrivals[0], value=pack_told(told))
-    return [*arrivals, *addition_arrivals(job.id, job.addition)]
+    return [*arrivals, *addition_arrivals(job.id, job.addition, job.span)]
 
 
-def _ending(job: EndedJob) -> tuple[str, State, bytes | None, str]:
-    return job.task, job.state, job.result, job.error
+def _told(job: EndedJob, to: Dependants) -> Told:
+    told = told_by_step(job.place, to, job.task, job.state, job.result, job.error)
+    return replace(told, spans=(job.span,)) if job.span else told
 
 
 def _arrivals(job: EndedJob, to: Dependants, told: Told) -> Iterable[Arrival]:
@@ -102,12 +103,12 @@ def _arrivals(job: EndedJob, to: Dependants, told: Told) -> Iterable[Arrival]:
     )
 
 
-def addition_arrivals(adder: str, addition: Addition | None) -> list[Arrival]:
+def addition_arrivals(adder: str, addition: Addition | None, span: bytes = b"") -> list[Arrival]:
     """What the steps that a job has added are told: that it has succeeded, and that all of them are
-    stored."""
+    stored. `span` is that of its run, if known."""
     if addition is None:
         return []
-    value = pack_told(Told())
+    value = pack_told(Told(spans=(span,) if span else ()))
     arrivals = [
         Arrival(to.queue, receiver, adder, value, to.needs)
         for to in addition.sources
@@ -205,8 +206,8 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
     that settled its job itself has not."""
     for to in job.place.dependants:
         if to.always or job.state is State.SUCCEEDED:
-            yield from _arrivals(job, to, told_by_step(job.place, to, *_ending(job)))
-    yield from addition_arrivals(job.id, job.addition)
+            yield from _arrivals(job, to, _told(job, to))
+    yield from addition_arrivals(job.id, job.addition, job.span)
 
 
 async def _count(store: Store, jobs: Iterable[EndedJob]) -> set[str]:

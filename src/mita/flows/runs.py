@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from mita.errors import Rejected
@@ -36,21 +37,29 @@ from .delivery import (
 TOO_EARLY_WAIT: Wait = 30 * SECOND
 
 
-async def prepared(store: Store, claim: Claim, place: FlowPlace) -> Claim | Ending:
-    """Get a step ready to run: returns its claim, with the results of its predecessors as
-    arguments. Returns an ending if the step must not run now: its predecessors have not told it, or
-    an earlier run has told its dependants that it succeeded."""
+class ReadyStep(Struct, frozen=True):
+    """A step that can run: its claim, with the results of its predecessors as arguments, and the
+    spans of their runs, as far as they are known."""
+
+    claim: Claim
+    after: tuple[bytes, ...] = ()
+
+
+async def prepared(store: Store, claim: Claim, place: FlowPlace) -> ReadyStep | Ending:
+    """Get a step ready to run. Returns an ending if the step must not run now: its predecessors
+    have not told it, or an earlier run has told its dependants that it succeeded."""
     if claim.crashes or claim.interruptions:
         returned = await told_before(store, claim, place)
         if returned is not None:
             return returned
     if not place.needs:
-        return claim
+        return ReadyStep(claim)
     values = await store.once_values(claim.id)
     told_to_me = [read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)]
     if len(told_to_me) < place.needs:  # a person has moved it
         return Suspended(When(TOO_EARLY_WAIT))
-    return replace(claim, payload=fill_in(claim.payload, together(told_to_me).results))
+    told = together(told_to_me)
+    return ReadyStep(replace(claim, payload=fill_in(claim.payload, told.results)), told.spans)
 
 
 def with_added(settlement: Settlement, ending: Ending) -> Settlement:
@@ -130,7 +139,8 @@ def _ended(settlement: Settlement) -> EndedJob | None:
     state = State.CANCELLED if settlement.was_cancelled else verdict.state
     error = first_line(verdict.error or "")
     addition = None if settlement.added is None else settlement.added.addition
-    return EndedJob(claim.id, place, claim.task, state, verdict.result, error, addition)
+    span = settlement.span
+    return EndedJob(claim.id, place, claim.task, state, verdict.result, error, addition, span)
 
 
 def _too_large(settlement: Settlement, error: Rejected, keep: Retention) -> Settlement:

@@ -95,7 +95,7 @@ class Settlement(Struct, frozen=True, gc=False):
     """The result of one claim. A store reads only the verdict. The rest is for events: how many
     `seconds` the run took, `was_cancelled` (then the job ends as cancelled, whatever the verdict
     is), and its `start`, if no event has reported that yet; and for flows: the steps that the run
-    has `added`."""
+    has `added`, and its `span`, if runs are traced."""
 
     claim: Claim
     verdict: Verdict
@@ -103,6 +103,7 @@ class Settlement(Struct, frozen=True, gc=False):
     was_cancelled: bool = False
     start: Start | None = None
     added: AddedSteps | None = None
+    span: bytes = b""
 
 
 class Held(StrEnum):

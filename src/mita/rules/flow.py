@@ -31,6 +31,7 @@ GATHER_TASK = "mita.gather"  # a job that gathers others
 FLOW_TASKS = frozenset({FLOW_TASK, ADDED_TASK, GATHER_TASK})
 CHILD = "child:"  # so the names of signals of children begin
 ADDED = "added:"  # and those of the signals of steps that have added others
+MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
 _FIRST_PATROL: Wait = 30 * SECOND
@@ -47,7 +48,9 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
     `failed` or were `cancelled`, and the ids of `additions` that did not succeed.
 
     `kept` is the result of the job that tells this, whether it is wanted or not. Only its first
-    dependant has it, for a run of the same job that finds that it has ended before."""
+    dependant has it, for a run of the same job that finds that it has ended before.
+
+    `spans` are those of the runs that tell this, if they are traced."""
 
     place: int = 0
     results: tuple[bytes, ...] = ()
@@ -57,6 +60,7 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
     cancelled: Numbers = ()
     kept: bytes | None = None
     additions: tuple[str, ...] = ()
+    spans: tuple[bytes, ...] = ()
 
 
 class EndedStep(Struct, frozen=True, array_like=True, gc=False):
@@ -203,4 +207,5 @@ def together(told: Iterable[Told]) -> Told:
         tuple(sorted(number for one in ordered for number in one.failed)),
         tuple(sorted(number for one in ordered for number in one.cancelled)),
         additions=tuple(id for one in ordered for id in one.additions),
+        spans=tuple(span for one in ordered for span in one.spans)[:MOST_SPANS],
     )

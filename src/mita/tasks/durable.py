@@ -104,8 +104,9 @@ class DurableJob:
         known = (await self._stored()).get(key)
         if known is None:
             began = time.monotonic()
-            made = fn(*args, **kwargs)
-            value = _packed(name, await made if inspect.isawaitable(made) else made)
+            with self._run.doing_step(name):
+                made = fn(*args, **kwargs)
+                value = _packed(name, await made if inspect.isawaitable(made) else made)
             known = await self._keep(key, self._step(value, time.monotonic() - began))
         return self._result(name, known, results)
 
@@ -115,7 +116,8 @@ class DurableJob:
         known = self._run_sync(self._stored()).get(key)
         if known is None:
             began = time.monotonic()
-            value = _packed(name, fn(*args, **kwargs))
+            with self._run.doing_step(name):
+                value = _packed(name, fn(*args, **kwargs))
             known = self._run_sync(self._keep(key, self._step(value, time.monotonic() - began)))
         return cast(T, self._result(name, known, results))
 

@@ -107,14 +107,14 @@ class FlowDraft:
             )
         return step.number
 
-    def _jobs(self, flow: str) -> tuple[FlowSpec, list[NewJob]]:
+    def _jobs(self, flow: str, headers: bytes = b"") -> tuple[FlowSpec, list[NewJob]]:
         """All jobs of the flow with this id, its own first, in the order in which they are
-        stored."""
+        stored. `headers` carries the trace of the enqueue."""
         if not self._steps:
             raise UsageError(f"flow {self.name!r} has no steps: add some with flow.add(…)")
         spec, jobs = plan(flow, self.name, steps := self._planned())
         own = flow_job(FLOW_TASK, steps[0].queue, flow, spec)
-        return spec, [own, *(self._job(job) for job in jobs)]
+        return spec, [own, *(self._job(job, headers) for job in jobs)]
 
     def _planned(self) -> list[PlannedStep]:
         return [
@@ -127,13 +127,13 @@ class FlowDraft:
             for one in self._steps
         ]
 
-    def _job(self, planned: PlannedJob) -> NewJob:
+    def _job(self, planned: PlannedJob, headers: bytes = b"") -> NewJob:
         place = planned.place
         id = step_id(place.flow, place.number)
         if planned.step is None:
             return _own_job(id, GATHER_TASK, planned.queue, place)
         added = self._steps[planned.step]
-        job = job_of_call(id, _whole(added), b"")
+        job = job_of_call(id, _whole(added), headers)
         when = UNTIL_TOLD if place.needs else job.when
         return replace(job, options=with_flow(job.options, place), when=when)
 

@@ -1,6 +1,7 @@
 """What a worker gives to the handler of a job."""
 
 from collections.abc import Coroutine, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from mita.model.job import NewJob
@@ -52,6 +53,9 @@ class Run(Protocol):
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         """Store a value under this name, unless there is one. Returns the stored value."""
+
+    def doing_step(self, name: str) -> AbstractContextManager[None]:
+        """What is around the function of a step, for traces."""
 
     async def start_child(self, job: NewJob) -> None:
         """Enqueue a child of this job; one that exists stays as it is."""
