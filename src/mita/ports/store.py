@@ -126,7 +126,8 @@ class Jobs(Protocol):
     async def arrive(self, arrivals: Sequence[Arrival]) -> list[Answer]:
         """Tell jobs how others have ended. Each arrival is stored as a once value of its receiver
         (`rules.durable`), unless its sender has told it before (`taken`). A queued receiver that
-        `needs` jobs have told is due at once. A receiver that has ended is `too late`."""
+        `needs` jobs have told is due at once. A receiver that failed or was cancelled keeps what it
+        is told, for a retry. One that succeeded is `too late`."""
 
     async def progress(self, reports: Sequence[Progress]) -> list[bool]:
         """Store the progress of runs. False: the token is stale."""

@@ -20,7 +20,7 @@ from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
 from mita.rules.durable import arrival_name, signal_name, wait_name
 from mita.rules.durable import arrivals as count_arrivals
-from mita.rules.states import ALIVE, DEAD, allowed
+from mita.rules.states import DEAD, allowed
 from mita.stores.shared.record import RESET_ON_RETRY
 
 from . import unique
@@ -108,17 +108,20 @@ def _signal(context: MemoryContext, record: MemoryRecord, change: SignalJob) -> 
     name, values = signal_name(change.name), record.once_values
     if name in values:
         return Answer.TAKEN
-    room = context.room
-    if room is not None and len(record.job.payload) + len(change.value) > room:
-        raise Rejected(
-            f"a signal of {len(change.value):,} bytes is more than this store has room for "
-            f"({room:,})"
-        )
+    _check_room(context, record, "a signal", change.value)
     values[name] = change.value
     context.note(record, TimelineKind.SIGNALLED, change.name)
     if record.job.state is State.QUEUED and wait_name(change.name) in values:
         context.change(record, due=min(record.job.due, context.now))
     return Answer.DONE
+
+
+def _check_room(context: MemoryContext, record: MemoryRecord, what: str, value: bytes) -> None:
+    room = context.room
+    if room is not None and len(record.job.payload) + len(value) > room:
+        raise Rejected(
+            f"{what} of {len(value):,} bytes is more than this store has room for ({room:,})"
+        )
 
 
 def arrive(context: MemoryContext, arrivals: Sequence[Arrival]) -> list[Answer]:
@@ -130,11 +133,12 @@ def _arrive(context: MemoryContext, arrival: Arrival) -> Answer:
     record = context.state.records.get(arrival.receiver)
     if record is None:
         return Answer.UNKNOWN
-    if record.job.state not in ALIVE:
+    if record.job.state is State.SUCCEEDED:
         return Answer.TOO_LATE
     values, name = record.once_values, arrival_name(arrival.sender)
     if name in values:
         return Answer.TAKEN
+    _check_room(context, record, "an arrival", arrival.value)
     values[name] = arrival.value
     if record.job.state is State.QUEUED and count_arrivals(values) >= arrival.needs:
         context.change(record, due=min(record.job.due, context.now))

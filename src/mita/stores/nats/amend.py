@@ -25,7 +25,7 @@ from mita.rules.asked import may_ask
 from mita.rules.durable import arrival_name, signal_name, wait_name
 from mita.rules.durable import arrivals as count_arrivals
 from mita.rules.gates import keys_of
-from mita.rules.states import ALIVE, DEAD, allowed
+from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 from mita.stores.shared.record import COUNTERS
 
@@ -217,7 +217,7 @@ async def _arrive(tx: StreamTransaction, arrivals: list[Arrival]) -> list[Answer
     record = located.record
     if record is None:
         return [Answer.UNKNOWN] * len(arrivals)
-    if record.state not in ALIVE:
+    if record.state is State.SUCCEEDED or is_unreadable(record):
         return [Answer.TOO_LATE] * len(arrivals)
     values, answers = dict(record.once_values), list[Answer]()
     for arrival in arrivals:

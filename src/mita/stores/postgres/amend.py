@@ -19,7 +19,7 @@ from mita.model.time import When
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
 from mita.rules.durable import arrival_name, signal_name, wait_name
-from mita.rules.states import ALIVE, DEAD, allowed
+from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
 from . import maintenance
@@ -54,31 +54,35 @@ def arrive(context: PostgresContext, arrivals: Sequence[Arrival]) -> RoundTrips[
     for arrival in arrivals:
         check_size(arrival.value)
     names = [storable(arrival_name(arrival.sender)) for arrival in arrivals]
+    first: dict[tuple[str, str], int] = {}  # by receiver and name; the first of each counts
+    for at, (arrival, name) in enumerate(zip(arrivals, names, strict=True)):
+        first.setdefault((arrival.receiver, name), at)
+    told = [arrivals[at] for at in first.values()]
     [rows] = yield RoundTrip(
         query(
             "arrive",
-            receivers=texts([storable(arrival.receiver) for arrival in arrivals]),
-            names=texts(names),
-            values=blobs([arrival.value for arrival in arrivals]),
-            needs=numbers([arrival.needs for arrival in arrivals]),
+            receivers=texts([storable(arrival.receiver) for arrival in told]),
+            names=texts([name for _, name in first]),
+            values=blobs([arrival.value for arrival in told]),
+            needs=numbers([arrival.needs for arrival in told]),
         ),
         last=True,
     )
     context.topics.update(queue for _, queue, _, _, is_due in rows if is_due)
     found = {row[0]: row for row in rows}
     return [
-        _answer_to_arrival(found.get(arrival.receiver), name)
-        for arrival, name in zip(arrivals, names, strict=True)
+        _answer_to_arrival(found.get(arrival.receiver), name, first[arrival.receiver, name] == at)
+        for at, (arrival, name) in enumerate(zip(arrivals, names, strict=True))
     ]
 
 
-def _answer_to_arrival(found: Row | None, name: str) -> Answer:
+def _answer_to_arrival(found: Row | None, name: str, is_first: bool) -> Answer:
     if found is None:
         return Answer.UNKNOWN
     _, _, state, known, _ = found
-    if State(state) not in ALIVE:
+    if State(state) is State.SUCCEEDED:
         return Answer.TOO_LATE
-    return Answer.TAKEN if name in known else Answer.DONE
+    return Answer.DONE if is_first and name not in known else Answer.TAKEN
 
 
 def _reschedule(

@@ -19,7 +19,7 @@ from mita.model.outcome import (
 from mita.ports.store import ASKED
 from mita.rules.asked import may_ask
 from mita.rules.durable import arrival_name, signal_name, wait_name
-from mita.rules.states import ALIVE, DEAD, allowed
+from mita.rules.states import DEAD, allowed
 
 from . import maintenance, once, unique
 from .context import SqliteContext
@@ -146,7 +146,7 @@ def _arrive(context: SqliteContext, arrival: Arrival) -> Answer:
     if found is None:
         return Answer.UNKNOWN
     job, name = _Found(*found), arrival_name(arrival.sender)
-    if State(job.state) not in ALIVE:
+    if State(job.state) is State.SUCCEEDED:
         return Answer.TOO_LATE
     if once.load(context, job.seq, name) is not None:
         return Answer.TAKEN

@@ -4,15 +4,18 @@ import asyncio
 
 from mita.model.flow import Arrival
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob
 from mita.model.time import LATEST, NOW, When
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.durable import arrival_name
 
+from .clocks import Ticker
 from .given import (
     LONG,
+    PAST_SOON,
     QUEUE,
+    SOON,
     claim_one,
     claimed_ids,
     claims,
@@ -97,7 +100,7 @@ async def test_an_arrival_at_another_queue(store: Store) -> None:
     assert await claimed_ids(store, queues=["reports"]) == [id]
 
 
-async def test_an_arrival_at_a_job_that_has_ended_is_too_late(store: Store) -> None:
+async def test_an_arrival_at_a_job_that_has_succeeded_is_too_late(store: Store) -> None:
     """Nothing is stored, and the job stays as it is."""
     claim = await running(store)
     await settled(store, succeed(claim))
@@ -115,16 +118,62 @@ async def test_an_arrival_at_a_running_job_is_kept(store: Store) -> None:
 
 
 async def test_a_job_that_waits_for_others_can_be_cancelled_and_brought_back(store: Store) -> None:
-    """What it was told stays with it, and it waits for the rest."""
+    """What it was told before and while it was cancelled stays with it, and it waits for the
+    rest."""
     id = await put(store, when=UNTIL_TOLD)
-    await store.arrive([arrival(id, "a", needs=2)])
+    await store.arrive([arrival(id, "a", needs=3)])
     assert await store.amend([id], CancelJob(LONG)) == [Answer.DONE]
-    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.TOO_LATE]
+    assert await store.arrive([arrival(id, "b", needs=3)]) == [Answer.DONE]
+    assert await store.arrive([arrival(id, "b", needs=3)]) == [Answer.TAKEN]
     assert await store.amend([id], RetryJob(UNTIL_TOLD)) == [Answer.DONE]
     assert await claims(store) == []
     assert (await look(store, id)).due == LATEST
-    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.DONE]
+    assert await store.arrive([arrival(id, "c", needs=3)]) == [Answer.DONE]
     assert await claimed_ids(store) == [id]
+
+
+async def test_the_last_arrival_at_a_job_that_was_cancelled_does_not_start_it(store: Store) -> None:
+    """It stays cancelled, with what it was told, and can be deleted."""
+    id = await put(store, when=UNTIL_TOLD)
+    await store.amend([id], CancelJob(LONG))
+    assert await store.arrive([arrival(id, "a", b"x")]) == [Answer.DONE]
+    assert await claims(store) == []
+    assert await state_of(store, id) is State.CANCELLED
+    assert await store.once_values(id) == {arrival_name("a"): b"x"}
+    assert await store.amend([id], DeleteJob()) == [Answer.DONE]
+    assert await store.find([id]) == [None]
+    assert await store.once_values(id) == {}
+
+
+async def test_a_job_that_was_cancelled_and_told_is_deleted_in_time(
+    store: Store, clock: Ticker
+) -> None:
+    """What it is told does not keep it longer."""
+    id = await put(store, when=UNTIL_TOLD)
+    await store.amend([id], CancelJob(SOON))
+    await store.arrive([arrival(id, "a")])
+    await clock.tick(PAST_SOON)
+    await store.prune(10, 1_000_000)
+    assert await store.find([id]) == [None]
+
+
+async def test_a_sender_that_comes_twice_in_one_call_counts_once(store: Store) -> None:
+    """Its first value stays."""
+    id = await put(store, when=UNTIL_TOLD)
+    told = [arrival(id, "a", b"first", needs=2), arrival(id, "a", b"second", needs=2)]
+    assert await store.arrive(told) == [Answer.DONE, Answer.TAKEN]
+    assert await claims(store) == []
+    assert await store.once_values(id) == {arrival_name("a"): b"first"}
+
+
+async def test_values_of_two_senders_stay_apart(store: Store) -> None:
+    """Each value is kept under the name of its sender."""
+    one, two = await put(store, when=UNTIL_TOLD), await put(store, when=UNTIL_TOLD)
+    await store.arrive(
+        [arrival(one, "a", b"1a", 3), arrival(two, "a", b"2a", 3), arrival(one, "b", b"1b", 3)]
+    )
+    assert await store.once_values(one) == {arrival_name("a"): b"1a", arrival_name("b"): b"1b"}
+    assert await store.once_values(two) == {arrival_name("a"): b"2a"}
 
 
 async def test_arrivals_last_through_retries(store: Store) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from mita.errors import Rejected, UsageError
+from mita.model.flow import Arrival
 from mita.model.job import State
 from mita.model.outcome import (
     Answer,
@@ -13,7 +14,7 @@ from mita.model.outcome import (
     TimelineKind,
     Verdict,
 )
-from mita.model.time import NOW, When
+from mita.model.time import LATEST, NOW, When
 from mita.ports.store import OnceValue, Store
 from mita.rules.durable import wait_name
 
@@ -212,3 +213,14 @@ def _long(n: int) -> Verdict:
         note=text[:1000],
         failure=text[:700],
     )
+
+
+async def test_an_arrival_that_is_too_large_is_rejected(tight: Store) -> None:
+    """Nothing of it is stored, and the job waits for one that fits."""
+    id = await put(tight, when=When(at=LATEST))
+    with pytest.raises(Rejected) as caught:
+        await tight.arrive([Arrival(QUEUE, id, "a", too_large(tight), 1)])
+    assert not caught.value.transient
+    assert await tight.once_values(id) == {}
+    assert await tight.arrive([Arrival(QUEUE, id, "a", b"x", 1)]) == [Answer.DONE]
+    assert await claimed_ids(tight) == [id]

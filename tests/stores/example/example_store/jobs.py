@@ -204,7 +204,7 @@ def arrive(content: Content, arrival: Arrival) -> Answer:
     if record is None:
         return Answer.UNKNOWN
     values, name = record.once_values, arrival_name(arrival.sender)
-    if record.job.state in TERMINAL:
+    if record.job.state is State.SUCCEEDED:
         return Answer.TOO_LATE
     if name in values:
         return Answer.TAKEN

@@ -28,6 +28,6 @@ written as (
   update mita._job as j
   set memos = c.after, due = case when c.is_due then clock.now else j.due end
   from counted as c, clock
-  where j.id = c.id and c.state in {alive} and c.after <> c.before
+  where j.id = c.id and c.state <> {succeeded} and c.after <> c.before
 )
 select c.id, c.queue, c.state, array(select jsonb_object_keys(c.before)), c.is_due from counted as c

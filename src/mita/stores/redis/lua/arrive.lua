@@ -19,7 +19,7 @@ end
 
 local function arrive(r, sender, value, needs)
   if not r then return Answer.UNKNOWN end
-  if ENDED[r.state] or r.unreadable then return Answer.TOO_LATE end
+  if r.state == State.SUCCEEDED or r.unreadable then return Answer.TOO_LATE end
   local values = q.once_values .. r.id
   if call('HSETNX', values, ARRIVAL_PREFIX .. sender, value) == 0 then return Answer.TAKEN end
   r.extras = true
