@@ -21,6 +21,7 @@ from tests.stores.nats import servers as nats_servers
 from tests.stores.postgres import shared as postgres_servers
 from tests.stores.redis import servers as redis_servers
 
+from .arrival_faults import IN_SQL, OF_ARRIVALS
 from .faults import IN_MEMORY, IN_SQLITE, Fault
 from .limit_faults import OF_LIMITS
 from .signal_faults import OF_SIGNALS
@@ -116,8 +117,10 @@ def postgres(name: str) -> StoreEntry:
 
 
 STORES: dict[str, StoreEntry] = {
-    "memory": StoreEntry(memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS]),
-    "sqlite": StoreEntry(sqlite, tight_sqlite, walks=200, faults=IN_SQLITE),
+    "memory": StoreEntry(
+        memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS, *OF_ARRIVALS]
+    ),
+    "sqlite": StoreEntry(sqlite, tight_sqlite, walks=200, faults=[*IN_SQLITE, *IN_SQL]),
     "redis": StoreEntry(redis, tight_redis, walks=80),
     "nats": StoreEntry(nats, tight_nats, fake_clock=False),
     **{name: postgres(name) for name in postgres_servers.FACTORIES},

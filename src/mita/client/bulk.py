@@ -153,11 +153,23 @@ class Bulk:
         return BulkResult(matched=len(jobs), answers=dict(answers))
 
     async def _amend_part(self, store: Store, jobs: list["_Found"], change: Change) -> list[Answer]:
-        answers = await store.amend([id for id, _, _ in jobs], change)
+        ids = [id for id, _, _ in jobs]
+        await self._before_amending(store, ids, change)
+        answers = await store.amend(ids, change)
         now = wall_clock()
         for (id, task, queue), answer in zip(jobs, answers, strict=True):
             await self._reports.amended(store, Amended(id, change, answer, now, task, queue))
+        done = [id for id, answer in zip(ids, answers, strict=True) if answer is Answer.DONE]
+        await self._after_amending(store, done, change)
         return answers
+
+    async def _before_amending(self, store: Store, ids: list[str], change: Change) -> None:
+        """Bring the flows of steps back that are retried."""
+        raise NotImplementedError
+
+    async def _after_amending(self, store: Store, ids: list[str], change: Change) -> None:
+        """Tell the flows of steps that were cancelled."""
+        raise NotImplementedError
 
 
 _Found: TypeAlias = tuple[str, str, str]  # id, task, queue

@@ -8,8 +8,8 @@ from msgspec import Struct
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended, Enqueued, FlowStarted
-from mita.flows.delivery import conclude, ended_job, place_of
-from mita.flows.parts import FlowPart, parts_of
+from mita.flows.delivery import conclude_and_wake, ended_job, place_of
+from mita.flows.parts import FlowPart, parts_of, spec_of
 from mita.flows.patrol import find_steps
 from mita.model.flow import FlowPlace
 from mita.model.job import Job, NewJob
@@ -21,9 +21,9 @@ from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.display import as_datetime, shown
-from mita.rules.durable import arrivals
+from mita.rules.durable import arrival_name, arrivals
 from mita.rules.flow import FLOW_TASK, patrol_wait, step_id
-from mita.rules.flow_plan import FlowSpec, read_spec
+from mita.rules.flow_plan import FlowSpec
 from mita.rules.judge import Retention, first_line
 from mita.rules.states import ALIVE, DEAD
 from mita.rules.text import note
@@ -94,7 +94,7 @@ class FlowRun:
         [job] = await store.find([self.id])
         if job is None or job.task != FLOW_TASK:
             return None
-        parts = await parts_of(store, self.id, read_spec(job.payload))
+        parts = await parts_of(store, self.id, spec_of(job))
         now = await store.now()
         steps = [
             _step(part, number, one, now)
@@ -156,13 +156,13 @@ class FlowRun:
             raise UsageError(
                 f"no flow {self.id!r} is in the store: it never was, or it ended and was deleted"
             )
-        return read_spec(job.payload)
+        return spec_of(job)
 
     async def _conclude(self, store: Store, ids: Sequence[str]) -> None:
         for at in range(0, len(ids), CALL_JOBS):
             jobs = [job for job in await store.find(ids[at : at + CALL_JOBS]) if job is not None]
             ended = [one for one in map(ended_job, jobs) if one is not None]
-            for one in await conclude(store, ended, self._tools.keep.failed):
+            for one in await conclude_and_wake(store, ended, self._tools.keep.failed):
                 await self._tools.events.amended(store, one)
 
     def __repr__(self) -> str:
@@ -173,12 +173,12 @@ async def revive(store: Store, flow: str, dead: Sequence[Job], reason: str) -> i
     """Bring these failed and cancelled steps of a flow back. The flow itself is first, so that it
     looks after what a process that dies in between leaves undone. Then come the steps that wait,
     and last those that can start. Returns how many were brought back."""
-    for id in await _with_flows_above(store, flow):
-        await store.amend([id], RetryJob(When(patrol_wait(0)), reason))
     waiting: list[str] = []
     starting: list[str] = []
     for job in dead:
         (waiting if await _waits(store, job) else starting).append(job.id)
+    for id in await _with_flows_above(store, flow):
+        await store.amend([id], RetryJob(When(patrol_wait(0)), reason))
     revived = 0
     for ids, when in ((waiting, When(at=LATEST)), (starting, NOW)):
         for at in range(0, len(ids), CALL_JOBS):
@@ -205,6 +205,36 @@ async def _waits(store: Store, job: Job) -> bool:
     if place is None or not place.needs:
         return False
     return arrivals(await store.once_values(job.id)) < place.needs
+
+
+async def bring_back(store: Store, job: Job, place: FlowPlace, reason: str) -> None:
+    """Before a step is retried: bring the flow and the steps back that were cancelled because of
+    it."""
+    follow = [one for one in await downstream(store, job, place) if one.id != job.id]
+    await revive(store, place.flow, follow, reason)
+
+
+async def check_predecessors(store: Store, job: Job, place: FlowPlace) -> bool:
+    """Return whether a step waits for predecessors when it is brought back. Raises `UsageError` if
+    one of them failed, was cancelled or is gone: the step would wait for ever."""
+    told = await store.once_values(job.id)
+    numbers = [n for first, last in place.predecessors for n in range(first, last + 1)]
+    ids = [id for n in numbers if arrival_name(id := step_id(place.flow, n)) not in told]
+    for id, found in zip(ids, await store.find(ids), strict=True):
+        if found is None or found.state in DEAD:
+            how = "is gone" if found is None else f"is {found.state.value}"
+            raise UsageError(
+                f"step {job.id!r} waits for {id!r}, which {how}: retry that step, and this one "
+                "comes back with it"
+            )
+    return bool(ids)
+
+
+async def dead_step(store: Store, id: str) -> tuple[Job, FlowPlace] | None:
+    """A step that failed or was cancelled, and its place; None if the job is no such step."""
+    [job] = await store.find([id])
+    place = None if job is None else place_of(job)
+    return None if job is None or place is None or job.state not in DEAD else (job, place)
 
 
 async def downstream(store: Store, job: Job, place: FlowPlace) -> list[Job]:
@@ -234,7 +264,7 @@ async def page_of_flows(store: Store, after: str | None, limit: int) -> FlowPage
 
 
 def _record(job: Job, now: Moment, steps: tuple[FlowStep, ...] = ()) -> FlowRecord:
-    spec = read_spec(job.payload)
+    spec = spec_of(job)
     return FlowRecord(
         id=job.id,
         name=spec.name,

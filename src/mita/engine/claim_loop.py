@@ -186,7 +186,7 @@ class ClaimLoop:
             self._emit(signal)
             if [one for one in batch if one.claim.repeat is not None]:
                 self._of_repeats += zip(batch, took, strict=True)
-            if [
+            if self._executor.flows.put_back or [
                 one
                 for one in batch
                 if len(one.claim.id) > LONGEST_PLAIN_ID_CHARACTERS or one.was_cancelled

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from mita.errors import StoreError
-from mita.flows.own_jobs import run_own_job
+from mita.flows.own_jobs import look_again, run_own_job
 from mita.flows.runs import ReadyStep, conclude_settled, prepared, tell_before_settling
 from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
 from mita.model.flow import FlowPlace
-from mita.model.job import Claim
+from mita.model.job import Claim, State
 from mita.model.outcome import Settlement
 from mita.rules.claim_size import CALL_JOBS
+from mita.rules.flow import ADDED_TASK, FLOW_TASK
 from mita.rules.judge import judge
 
 from .backoff import run_backoff
@@ -45,6 +46,7 @@ class FlowRuns:
         self._untold: list[tuple[Settlement, float]] = []  # and when the lease ends
         self._is_telling = False
         self.in_hand = 0
+        self.put_back: set[str] = set()  # flows that go back to the queue
 
     # ------------------------------------------------------------ before a run
 
@@ -78,6 +80,8 @@ class FlowRuns:
             ending = Raised(f"{type(error).__name__}: {error}")
         ending = ending or Interrupted(True, STORE_AWAY)
         verdict = judge(claim, ending, context.retention, random.random())
+        if claim.task in (FLOW_TASK, ADDED_TASK) and verdict.state is State.QUEUED:
+            self.put_back.add(claim.id)
         self._settle(Settlement(claim, verdict))
 
     # ------------------------------------------------------------ before a settlement
@@ -101,6 +105,10 @@ class FlowRuns:
 
     async def _tell_some(self, some: list[tuple[Settlement, float]]) -> None:
         context = self._context
+        now = time.monotonic()
+        some = [(one, end) for one, end in some if not self._is_late(one, end, now)]
+        if not some:
+            return
         batch, deadline = [one for one, _ in some], min(end for _, end in some)
         self.in_hand += len(batch)
         try:
@@ -114,6 +122,15 @@ class FlowRuns:
         for one in told or ():  # without an answer their leases end, and another worker goes on
             self._settle(one)
 
+    def _is_late(self, settlement: Settlement, deadline: float, now: float) -> bool:
+        """Whether the lease of a step is over, as after a process was stopped. Another worker runs
+        it now, and its dependants must wait for that run."""
+        if now < deadline:
+            return False
+        claim = settlement.claim
+        log.warning("job %s of %s ended after its lease, and tells nobody", claim.id, claim.task)
+        return True
+
     # ------------------------------------------------------------ after a settlement
 
     async def conclude(self, settled: list[tuple[Settlement, bool]]) -> None:
@@ -121,6 +138,9 @@ class FlowRuns:
         patrol of the flow."""
         context = self._context
         try:
+            for claim in [one.claim for one, _ in settled if one.claim.id in self.put_back]:
+                self.put_back.discard(claim.id)
+                await look_again(context.store, claim)
             cancelled = await conclude_settled(
                 context.store,
                 [one for one, _ in settled],

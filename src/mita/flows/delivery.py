@@ -9,8 +9,8 @@ from mita.events.signals import Amended
 from mita.model.ending import Returned
 from mita.model.flow import AddedSteps, Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import Answer, CancelJob, SignalJob
-from mita.model.time import Wait
+from mita.model.outcome import Answer, CancelJob, RescheduleJob, SignalJob
+from mita.model.time import NOW, Wait
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
@@ -18,6 +18,7 @@ from mita.rules.durable import WAIT, arrival_name, signal_name
 from mita.rules.flow import (
     CHILD,
     NO_RESULT,
+    UNREADABLE_VALUE,
     ChildOutcome,
     Told,
     added_signal,
@@ -125,8 +126,15 @@ async def arrive(store: Store, arrivals: Sequence[Arrival]) -> None:
 
 async def told_before(store: Store, claim: Claim, place: FlowPlace) -> Returned | None:
     """What an earlier run of this job has returned, as it has told its first dependant, its parent,
-    or with what it has added its counter; None if it has told nothing. If it has, it succeeded, and
-    its worker died before it was settled."""
+    or with what it has added its counter; None if it has told nothing, or nothing that can be read.
+    If it has, it succeeded, and its worker died before it was settled."""
+    try:
+        return await _told_before(store, claim, place)
+    except UNREADABLE_VALUE:
+        return None
+
+
+async def _told_before(store: Store, claim: Claim, place: FlowPlace) -> Returned | None:
     result: bytes | None = None
     if place.parent is not None:
         values = await store.once_values(place.parent)
@@ -173,18 +181,21 @@ async def conclude(
     """Tell everything that follows from the end of these jobs: their counters, their dependants,
     and those that are cancelled because of it. `keep` is how long cancelled jobs are kept. Returns
     what was cancelled. It may be called again at any time: what is done stays done. Flows whose
-    counters knew of an end before are added to `told_twice`."""
+    counters knew of an end before are added to `told_twice`.
+
+    The counters come last. A flow looks after the steps that its counters do not know, so it finds
+    what a process that dies in here leaves undone."""
     todo, cancelled = list(ended), list[Amended]()
     while todo:
         await arrive(store, [arrival for job in todo for arrival in _after(job)])
-        known = await _count(store, todo)
-        if told_twice is not None:
-            told_twice |= known
         await tell_parents(store, todo)
         stopped: list[str] = []
         reports: list[Amended] = []
         for job in todo:
             stopped += await _cancel_dependants(store, job, keep, reports)
+        known = await _count(store, todo)
+        if told_twice is not None:
+            told_twice |= known
         found = [job for job in await store.find(stopped) if job is not None]
         cancelled += _named(reports, found)
         todo = [one for one in map(ended_job, found) if one is not None]
@@ -199,6 +210,16 @@ def _named(reports: Iterable[Amended], jobs: Iterable[Job]) -> list[Amended]:
         for one in reports
         if (job := found.get(one.id)) is not None
     ]
+
+
+async def conclude_and_wake(store: Store, ended: Iterable[EndedJob], keep: Wait) -> list[Amended]:
+    """`conclude`, and let the flows look again whose counters knew of an end before: a step that
+    was retried has ended another time."""
+    told_twice: set[str] = set()
+    cancelled = await conclude(store, ended, keep, told_twice)
+    if told_twice:
+        await store.amend(sorted(told_twice), RescheduleJob(NOW, "one of its steps was retried"))
+    return cancelled
 
 
 def _after(job: EndedJob) -> Iterable[Arrival]:

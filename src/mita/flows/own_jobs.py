@@ -8,13 +8,15 @@ import msgspec
 from mita.model.ending import Ending, Raised, Returned, Stopped, Suspended, Unreadable
 from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.time import Wait, When
+from mita.model.outcome import RescheduleJob
+from mita.model.time import NOW, Wait, When
 from mita.ports.store import Store
 from mita.rules.durable import ARRIVAL
 from mita.rules.flow import (
     ADDED_TASK,
     FLOW_TASK,
     GATHER_TASK,
+    UNREADABLE_VALUE,
     Told,
     pack_told,
     patrol_wait,
@@ -24,6 +26,7 @@ from mita.rules.flow import (
 )
 from mita.rules.flow_plan import read_spec
 from mita.rules.options import options_of
+from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
 from .additions import stands
@@ -35,11 +38,15 @@ _NOTHING = Returned(msgspec.msgpack.encode(None))
 
 
 async def run_own_job(store: Store, claim: Claim, keep: Wait) -> Ending:
-    """Run a job of one of the tasks in `FLOW_TASKS`. `keep` is how long cancelled jobs are kept."""
+    """Run a job of one of the tasks in `FLOW_TASKS`. `keep` is how long cancelled jobs are kept.
+    What cannot be read fails it."""
     place = options_of(claim.options).flow
     if place is None:
-        return Unreadable("this job has lost its place in its flow")
-    return await _RUN[claim.task](store, claim, place, keep)
+        return Unreadable(unreadable("the place of this job in its flow cannot be read"))
+    try:
+        return await _RUN[claim.task](store, claim, place, keep)
+    except UNREADABLE_VALUE as error:
+        return Unreadable(unreadable(f"what this flow knows of its steps cannot be read: {error}"))
 
 
 # ---------------------------------------------------------------- gathering
@@ -68,31 +75,41 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> End
     spec = read_spec(claim.payload)
     values = await store.once_values(claim.id)
     told = told_by_sender(values)
+    patrol = Patrol(store, claim, spec, keep)
     if len(told) >= spec.needs:
-        return await _end(store, claim, place, together(told.values()))
+        return await _end(store, claim, patrol, together(told.values()))
     is_stored = f"{ARRIVAL}{STORED}" in values
     if place.adder is not None and not is_stored:
         if not await stands(store, claim.id, spec, place.adder):
             return _NOTHING
         return Suspended(When(patrol_wait(claim.at - claim.created)))
-    rest = await Patrol(store, claim, spec, keep).run(values, is_stored=is_stored)
+    rest = await patrol.run(values, is_stored=is_stored)
     if rest is not None:
-        return await _end(store, claim, place, together([*told.values(), rest]))
+        return await _end(store, claim, patrol, together([*told.values(), rest]))
     return Suspended(When(patrol_wait(claim.at - claim.created)))
 
 
-async def _end(store: Store, claim: Claim, place: FlowPlace, told: Told) -> Ending:
+async def look_again(store: Store, claim: Claim) -> None:
+    """After the job of a flow was put back: start it at once if its last step has told it
+    meanwhile. An arrival at a running job does not do that."""
+    told = told_by_sender(await store.once_values(claim.id))
+    if len(told) >= read_spec(claim.payload).needs:
+        await store.amend([claim.id], RescheduleJob(NOW, "its steps have ended"))
+
+
+async def _end(store: Store, claim: Claim, patrol: Patrol, told: Told) -> Ending:
     """The ending of a flow whose steps have all ended. A step that was retried since then counts as
     it is now."""
     numbers = (*told.failed, *told.cancelled)
     states: dict[int, State] = dict.fromkeys(told.failed, State.FAILED)
     states |= dict.fromkeys(told.cancelled, State.CANCELLED)
-    steps = await find_steps(store, place.flow, numbers)
+    steps = await find_steps(store, claim.id, numbers)
     states |= {number: job.state for number, job in steps.items() if job is not None}
     added = [*told.additions, *await _added_by_retried(store, steps.values())]
     roots = await find_all(store, added)
     every = [*states.values(), *map(state_of, roots)]
     if not all(state in TERMINAL for state in every):
+        await patrol.look_after([n for n, state in states.items() if state not in TERMINAL])
         return Suspended(When(patrol_wait(claim.at - claim.created)))
     if State.FAILED in every:
         failed = sorted(number for number, state in states.items() if state is State.FAILED)

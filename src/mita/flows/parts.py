@@ -2,8 +2,9 @@
 
 from msgspec import Struct
 
+from mita.model.job import Job
 from mita.ports.store import Store
-from mita.rules.flow import additions, step_id, told_by_sender
+from mita.rules.flow import UNREADABLE_VALUE, additions, step_id, told_by_sender
 from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
 
 from .delivery import place_of
@@ -18,6 +19,14 @@ class FlowPart(Struct, frozen=True):
     adder: str | None = None
 
 
+def spec_of(job: Job) -> FlowSpec:
+    """What the job of a flow knows. A flow that cannot be read has no steps."""
+    try:
+        return read_spec(job.payload)
+    except UNREADABLE_VALUE:
+        return FlowSpec("unreadable", 0, 1, 0)
+
+
 async def parts_of(store: Store, flow: str, spec: FlowSpec) -> list[FlowPart]:
     """The flow, first, and all steps that were added to it, and to those."""
     found = [FlowPart(flow, spec)]
@@ -26,7 +35,7 @@ async def parts_of(store: Store, flow: str, spec: FlowSpec) -> list[FlowPart]:
             place = None if job is None else place_of(job)
             if job is not None and place is not None and place.adder is not None:
                 adder = step_id(place.adder.flow, place.adder.number)
-                found.append(FlowPart(job.id, read_spec(job.payload), adder))
+                found.append(FlowPart(job.id, spec_of(job), adder))
     return found
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from mita.model.flow import Addition, Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.time import HOUR, Wait
+from mita.model.outcome import RescheduleJob
+from mita.model.time import HOUR, LATEST, NOW, Wait
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.flow import (
@@ -20,6 +21,7 @@ from mita.rules.flow import (
     told_to_counter,
 )
 from mita.rules.flow_plan import FlowSpec, counter_groups
+from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
 from .delivery import arrive, cancel, conclude, ended_job, place_of
@@ -28,8 +30,8 @@ ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given 
 
 
 class Patrol:
-    """Finds what a process that died has left undone: steps that ended and have told nobody, and
-    steps that are gone."""
+    """Finds what a process that died has left undone: steps that ended and have told nobody, steps
+    that are gone, and steps that wait for nothing."""
 
     def __init__(self, store: Store, claim: Claim, spec: FlowSpec, keep: Wait) -> None:
         self._store, self._claim, self._spec, self._keep = store, claim, spec, keep
@@ -43,27 +45,73 @@ class Patrol:
         # a step that has added others ends with them
         added = [self._additions[n].flow for n in pending if n in self._additions]
         roots = await find_all(self._store, added)
-        between = range(self._spec.steps + 1, self._spec.first_counter)
-        numbers = [n for n in (*pending, *between) if n not in self._additions]
-        found = await find_steps(self._store, self._flow, numbers)
-        everything = [job for job in (*found.values(), *roots) if job is not None]
-        ended = [one for one in map(ended_job, everything) if one is not None]
-        gone = {number for number, job in found.items() if job is None}
-        await conclude(self._store, ended, self._keep)
-        if gone and (is_stored or self._claim.at - self._claim.created > ABANDONED):
-            waiting = [job for job in found.values() if job and job.state not in TERMINAL]
-            await self._without(gone, waiting)
-        elif gone:
+        await self._conclude(roots)
+        steps = [n for n in pending if n not in self._additions]
+        may_be_incomplete = not is_stored and self._claim.at - self._claim.created <= ABANDONED
+        found = await self.look_after(steps, may_be_incomplete=may_be_incomplete)
+        if found is None or not all(state_of(job) in TERMINAL for job in roots):
             return None
-        if any(job.state not in TERMINAL for job in everything):
-            return None
-        steps = [
-            told_to_counter(number, state_of(job))
-            for number, job in found.items()
-            if number <= self._spec.steps
-        ]
         ends = zip(added, roots, strict=True)
-        return together([*steps, *(told_of_addition(flow, state_of(job)) for flow, job in ends)])
+        return together(
+            [
+                *(told_to_counter(number, state_of(found[number])) for number in steps),
+                *(told_of_addition(flow, state_of(job)) for flow, job in ends),
+            ]
+        )
+
+    async def look_after(
+        self, numbers: Sequence[int], *, may_be_incomplete: bool = False
+    ) -> dict[int, Job | None] | None:
+        """Tell what these steps, and the jobs that gather others, have not told. Returns the jobs
+        by number if all have ended; None if some have not, or may not be stored yet."""
+        between = range(self._spec.steps + 1, self._spec.first_counter)
+        found = await find_steps(self._store, self._flow, [*numbers, *between])
+        await self._conclude(found.values())
+        if may_be_incomplete and None in found.values():
+            return None
+        alive = {n: job for n, job in found.items() if job and job.state not in TERMINAL}
+        for job in alive.values():
+            if not self._may_be_stuck(job):
+                continue
+            place = place_of(job)
+            if place is None:
+                await self._cancel(job, unreadable("its place in its flow cannot be read"))
+            elif not _numbers(place) & alive.keys():
+                await self._catch_up(job, place)
+        return None if alive else found
+
+    def _may_be_stuck(self, job: Job) -> bool:
+        """Whether this job waits and has never run, so that it may wait for jobs that have ended.
+        A step that is retried or sleeps has a time of its own."""
+        return job.state is State.QUEUED and job.due > self._claim.at and not job.attempts
+
+    async def _catch_up(self, job: Job, place: FlowPlace) -> None:
+        """No predecessor of this step is alive, as far as the counters know. Tell it what it was
+        not told, or cancel it."""
+        told = told_by_sender(await self._store.once_values(job.id))
+        missing = [n for n in sorted(_numbers(place)) if step_id(self._flow, n) not in told]
+        if not missing:
+            if job.due == LATEST and len(told) >= place.needs:
+                change = RescheduleJob(NOW, "its predecessors have ended")
+                await self._store.amend([job.id], change)
+            return
+        found = await find_steps(self._store, self._flow, missing)
+        await self._conclude(found.values())
+        gone = [n for n, one in found.items() if one is None or _is_lost(one)]
+        if gone and place.always:
+            await arrive(self._store, [_absence(job, place, number) for number in gone])
+        elif gone:
+            await self._cancel(job, f"step {gone[0]} of its flow is gone")
+
+    async def _cancel(self, job: Job, reason: str) -> None:
+        """Cancel a step, and what follows from it."""
+        stopped = await cancel(self._store, [job.id], reason, self._keep, [])
+        await self._conclude(await self._store.find(stopped))
+
+    async def _conclude(self, jobs: Iterable[Job | None]) -> None:
+        """Tell what follows from the end of those of these jobs that have ended."""
+        ended = [end for job in jobs if job and (end := ended_job(job)) is not None]
+        await conclude(self._store, ended, self._keep)
 
     async def _pending(self, values: dict[str, bytes]) -> list[int]:
         """The numbers of the steps that have not told that they ended. It also finds what they have
@@ -85,23 +133,10 @@ class Patrol:
             left += [member for member in members if member not in counted]
         return sorted(pending)
 
-    async def _without(self, gone: set[int], waiting: Iterable[Job]) -> None:
-        """Some steps were never stored, or were deleted. Cancel the steps that wait for them, or
-        tell them, if they start anyway."""
-        stopped: list[str] = []
-        for job in waiting:
-            place = place_of(job)
-            missing = sorted(gone.intersection(_numbers(place))) if place is not None else []
-            if place is None or not missing:
-                continue
-            if place.always:
-                await arrive(self._store, [_absence(job, place, number) for number in missing])
-            else:
-                reason = f"step {missing[0]} of its flow is gone"
-                stopped += await cancel(self._store, [job.id], reason, self._keep, [])
-        found = [job for job in await self._store.find(stopped) if job is not None]
-        ended = [one for one in map(ended_job, found) if one is not None]
-        await conclude(self._store, ended, self._keep)
+
+def _is_lost(job: Job) -> bool:
+    """Whether this job has ended and does not know whom to tell."""
+    return job.state in TERMINAL and place_of(job) is None
 
 
 def _absence(job: Job, place: FlowPlace, number: int) -> Arrival:

@@ -8,15 +8,16 @@ from msgspec.structs import replace
 from mita.errors import Rejected
 from mita.events import Emit
 from mita.events.signals import Amended, ignore_signal
-from mita.model.ending import Ending, Raised, Returned, Suspended
+from mita.model.ending import Ending, Raised, Returned, Suspended, Unreadable
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import RescheduleJob, Settlement
-from mita.model.time import NOW, SECOND, Wait, When
+from mita.model.outcome import Settlement
+from mita.model.time import HOUR, SECOND, Wait, When
 from mita.ports.store import Store
 from mita.rules.durable import ARRIVAL
-from mita.rules.flow import read_told, together
+from mita.rules.flow import UNREADABLE_VALUE, read_told, together
 from mita.rules.judge import Retention, first_line, judge
+from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 from mita.tasks.placeholders import fill_in
 
@@ -25,7 +26,7 @@ from .delivery import (
     EndedJob,
     arrive,
     cancel_children,
-    conclude,
+    conclude_and_wake,
     place_of,
     success_arrivals,
     tell_parents,
@@ -35,6 +36,11 @@ from .delivery import (
 # Until a step looks again that was started too early. The last arrival may come while it is being
 # put back, and would not wake it.
 TOO_EARLY_WAIT: Wait = 30 * SECOND
+
+
+# A step that succeeded is kept so long at least. It is longer than the longest time between two
+# patrols of a flow.
+STEP_RETENTION: Wait = 2 * HOUR
 
 
 class ReadyStep(Struct, frozen=True):
@@ -55,7 +61,12 @@ async def prepared(store: Store, claim: Claim, place: FlowPlace) -> ReadyStep | 
     if not place.needs:
         return ReadyStep(claim)
     values = await store.once_values(claim.id)
-    told_to_me = [read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)]
+    try:
+        told_to_me = [
+            read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)
+        ]
+    except UNREADABLE_VALUE as error:
+        return Unreadable(unreadable(f"what its predecessors told it cannot be read: {error}"))
     if len(told_to_me) < place.needs:  # a person has moved it
         return Suspended(When(TOO_EARLY_WAIT))
     told = together(told_to_me)
@@ -77,6 +88,7 @@ async def tell_before_settling(
         one if one.added is None else await store_added(store, one, one.added, keep, emit)
         for one in settlements
     ]
+    settlements = [_kept(one) for one in settlements]
     ended = [_ended(one) for one in settlements]
     jobs = [job for job in ended if job is not None and job.state is State.SUCCEEDED]
     try:
@@ -91,6 +103,17 @@ async def tell_before_settling(
             ]
         return [_too_large(settlements[0], error, keep)]
     return list(settlements)
+
+
+def _kept(settlement: Settlement) -> Settlement:
+    """A step is kept until its flow has surely looked after it, so that it does not pass for one
+    that was deleted."""
+    verdict = settlement.verdict
+    if verdict.state is not State.SUCCEEDED or verdict.keep >= STEP_RETENTION:
+        return settlement
+    if place_of(settlement.claim) is None:
+        return settlement
+    return replace(settlement, verdict=replace(verdict, keep=STEP_RETENTION))
 
 
 async def recovered(
@@ -115,15 +138,12 @@ async def conclude_settled(
     store: Store, settlements: Sequence[Settlement], took: Sequence[bool], keep: Retention
 ) -> list[Amended]:
     """Tell what follows from the settlements that were written. Returns what was cancelled."""
-    told_twice: set[str] = set()
     ended = [
         job
         for one, written in zip(settlements, took, strict=True)
         if written and (job := _ended(one)) is not None and job.state in TERMINAL
     ]
-    cancelled = await conclude(store, ended, keep.failed, told_twice) if ended else []
-    if told_twice:  # steps that were retried: their flow has counted them before
-        await store.amend(sorted(told_twice), RescheduleJob(NOW, "one of its steps was retried"))
+    cancelled = await conclude_and_wake(store, ended, keep.failed) if ended else []
     for one, written in zip(settlements, took, strict=True):
         # only a job that was put back has waited for a child
         if written and one.was_cancelled and one.claim.reschedules:

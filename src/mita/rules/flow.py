@@ -89,6 +89,10 @@ NO_RESULT = _pack(None)
 read_told = msgspec.msgpack.Decoder(Told).decode
 
 
+# what the functions raise that read these values
+UNREADABLE_VALUE = (msgspec.MsgspecError, ValueError, RecursionError)
+
+
 def pack_told(told: Told) -> bytes:
     """The value of an arrival."""
     return _pack(told)

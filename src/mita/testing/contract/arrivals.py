@@ -4,12 +4,13 @@ import asyncio
 
 from mita.model.flow import Arrival
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob, SignalJob
 from mita.model.time import LATEST, NOW, When
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.durable import arrival_name
 
+from . import notify
 from .clocks import Ticker
 from .given import (
     LONG,
@@ -65,6 +66,16 @@ async def test_an_arrival_counts_once(store: Store, twin: Store) -> None:
     claim = await claim_one(store)
     assert await store.load_once(claim, arrival_name("a"), shared=False) == b"first"
     assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.TAKEN]
+
+
+async def test_only_arrivals_start_a_job_that_waits_for_others(store: Store) -> None:
+    """Signals and other values that it keeps do not count."""
+    id = await put(store, when=UNTIL_TOLD)
+    assert await store.amend([id], SignalJob("go", b"x")) == [Answer.DONE]
+    assert await store.arrive([arrival(id, "a", needs=2)]) == [Answer.DONE]
+    assert await claims(store) == []
+    assert await store.arrive([arrival(id, "b", needs=2)]) == [Answer.DONE]
+    assert await claimed_ids(store) == [id]
 
 
 async def test_arrivals_of_one_call(store: Store) -> None:
@@ -195,7 +206,7 @@ async def test_the_last_arrival_notifies_the_workers_of_the_queue(
     while await twin.wait([QUEUE], 0.05):
         pass
     await store.arrive([arrival(id)])
-    assert await twin.wait([QUEUE], LONG / 1000) == frozenset({QUEUE})
+    assert await twin.wait([QUEUE], notify.WAKE_UP_TIMEOUT_S) == frozenset({QUEUE})
 
 
 async def test_a_job_that_was_told_waits_for_its_key(store: Store) -> None:
