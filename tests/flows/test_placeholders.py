@@ -154,3 +154,18 @@ async def test_only_a_flow_takes_a_result() -> None:
                 await attempt()
         assert (await it.app.jobs()).jobs == ()
         assert await it.app.repeats.all() == []
+
+
+async def test_people_see_text_in_place_of_results() -> None:
+    it = Bench()
+    flow = it.app.flow("f")
+    one, two = flow.add(it.make.call(1)), flow.add(it.make.call(2))
+    flow.add(it.take.call([one.result, 2], flow.results([one, two])))
+    async with lab(it.app):
+        run = await flow.enqueue()
+        record = await it.app.get(f"{run.id}.000003")
+    assert record is not None
+    assert record.arguments == {
+        "value": ["<the result of a step>", 2],
+        "other": "<the results of 2 steps>",
+    }

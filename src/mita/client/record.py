@@ -17,6 +17,7 @@ from mita.rules.judge import first_line, was_not_started
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
+from mita.tasks.placeholders import plain_arguments
 from mita.tasks.stored import plain
 
 # what a line says that stores keep without a note
@@ -78,7 +79,7 @@ def secret_of(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> bool | tuple[str
 def _shown_arguments(job: Job, secret: bool | tuple[str, ...]) -> dict[str, Any] | None:
     if secret is True:
         return None
-    values = _read(plain, job.payload)
+    values = _read(plain_arguments, job.payload)
     if not isinstance(values, dict):
         return None
     return {

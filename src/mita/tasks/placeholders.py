@@ -137,6 +137,18 @@ def as_unknown(one: ResultOf) -> Ext:  # noqa: ARG001
 _UNKNOWN = as_extension(Places((), is_list=False))
 
 
+def _in_words(code: int, data: memoryview) -> Any:
+    if code != RESULT_CODE:
+        return extension(code, data)
+    places = _read_places(bytes(data))
+    count = sum(last - first + 1 for first, last in places.rows)
+    return f"<the results of {count} steps>" if places.is_list else "<the result of a step>"
+
+
+# arguments as plain values for people, with text in place of results
+plain_arguments: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_in_words).decode
+
+
 def fill_in(payload: bytes, results: Sequence[bytes]) -> bytes:
     """The arguments with the results in their places. A payload without placeholders comes back as
     it is."""
