@@ -143,6 +143,7 @@ RUNNING = {
             {"events": WAITS, "values": {wait_name("approval"): pack_durable(NEVER)}},
             ["it waits for the signal 'approval' (without a time-out)"],
         ),
+        ({"due": LATEST}, {}, ["it has no due time"]),
         (
             SCHEDULED,
             {"events": WAITS, "values": {wait_name("approval"): pack_durable(NEVER)}},

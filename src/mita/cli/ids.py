@@ -2,13 +2,15 @@
 
 A step of a flow has the id of its flow, a point and six digits. People type the beginning of the
 flow's id and the number: `01a1de75c0de.7`. A child job has the id of its parent, a point and twelve
-digits, which people type whole."""
+digits, which people type whole. Steps that a handler has added have a new id, the word `added` and
+a number: `01a1de75c0de.added.7`."""
 
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 ID_DIGITS = 32
 _STEP_DIGITS, _CHILD_DIGITS = 6, 12
+_ADDED = "added"
 # The first digits hold the time at which the job was made. No later job begins with the same
 # digits, so a unique beginning stays unique.
 TIME_DIGITS = 12
@@ -20,7 +22,9 @@ def is_id_prefix(text: str) -> bool:
     if not 0 < len(first) <= ID_DIGITS:
         return False
     is_hex = set(text) <= set("0123456789abcdef.")
-    return is_hex and all(len(part) == _CHILD_DIGITS or _is_number(part) for part in rest)
+    return is_hex and all(
+        part == _ADDED or len(part) == _CHILD_DIGITS or _is_number(part) for part in rest
+    )
 
 
 def _is_number(part: str) -> bool:
@@ -35,7 +39,7 @@ def first_part(id: str) -> str:
 def whole_rest(text: str) -> str:
     """What follows the first part of an id, with all of its digits: `.7` is `.000007`."""
     _, *rest = text.split(".")
-    return "".join(f".{part.zfill(_STEP_DIGITS)}" for part in rest)
+    return "".join(f".{part.zfill(_STEP_DIGITS) if _is_number(part) else part}" for part in rest)
 
 
 def _short_rest(id: str) -> str:

@@ -7,14 +7,17 @@ from mita.rules.durable import PendingWait, pending_waits
 from mita.rules.flow import CHILD
 
 from .evidence import Evidence, Reason, ReasonCode, advise
+from .flow import step_reasons
 from .waiting import cause_of_due_time, due_reason
 
 VALUE = "JSON"  # in a command: the value of a signal, which the user has to choose
 
 
 def due_reasons(evidence: Evidence) -> list[Reason]:
-    """Why a queued job is not due yet: one reason for each signal that it waits for, or one for its
-    sleep, or else what `due_reason` says."""
+    """Why a queued job is not due yet: the steps that it waits for, or one reason for each signal
+    that it waits for, or one for its sleep, or else what `due_reason` says."""
+    if evidence.flow is not None:
+        return [*step_reasons(evidence, evidence.flow)]
     because, _ = cause_of_due_time(evidence)
     if because == TimelineKind.SLEEPING:
         return [_sleeps(evidence)]

@@ -7,9 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from mita.model.gate import Gate
-from mita.model.job import Job
+from mita.model.job import Job, State
 from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
 from mita.model.policy import Retry
+from mita.model.record import DisplayState
 from mita.model.repeat import Repeat
 from mita.model.time import Moment
 from mita.model.view import QueueView, ResourceView, WorkerView
@@ -31,6 +32,9 @@ class ReasonCode(StrEnum):
     SLEEPS = "sleeps"
     WAITS_FOR_SIGNAL = "waits for signal"
     WAITS_FOR_CHILD = "waits for child"
+    WAITS_FOR_STEPS = "waits for steps"
+    STEP_GONE = "step gone"
+    STEP_FAILED = "step failed"
     EXPIRED = "expired"
     PAST_DEADLINE = "past deadline"
     SLOWED = "slowed"
@@ -74,12 +78,58 @@ def advise(advice: str, *command: str) -> dict[str, Any]:
     return {"remedy": f"{advice}: {shell_command(('mita', *command))}", "command": command}
 
 
+class NearStep(Struct, frozen=True):
+    """A step of a flow that has not ended, or has not told so: its number, its id, and how it is
+    shown (None: it was deleted). `reason` is why it does not run; `added` is the id of the steps
+    that it has added to the flow, if the flow waits for those."""
+
+    number: int
+    id: str
+    task: str
+    state: DisplayState | None
+    reason: Reason | None = None
+    added: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`step 7 (resize)`."""
+        return f"step {self.number} ({self.task})" if self.task else f"step {self.number}"
+
+
+class FlowWait(Struct, frozen=True):
+    """What a job of a flow waits for: `pending` of `total` steps, of which `first` are some
+    (`is_exact`: no more than `pending`). `near` are the nearest steps that do not wait for others,
+    with their reasons. `patrol` is when the flow looks after its steps next."""
+
+    flow_name: str
+    total: int
+    first: tuple[NearStep, ...]
+    pending: int
+    is_exact: bool = True
+    near: tuple[NearStep, ...] = ()
+    patrol: Moment | None = None
+
+
+class FlowCause(Struct, frozen=True):
+    """A step that failed or was cancelled, because of which others were cancelled. `failed` is how
+    many steps failed beside it, itself included."""
+
+    flow: str
+    id: str
+    number: int
+    task: str
+    state: State
+    error: str = ""
+    failed: int = 0
+
+
 class Evidence(Struct, frozen=True, kw_only=True):
     """What a store knows about one job and what may keep it from running.
 
     `ahead` is how many jobs go before it. `keys` is what is known of its keys. `twin` is the id of
     another job that has its unique key now, `repeat` the repeat that made it. `values` are its once
-    values (`rules.durable`). Only what the state of the job needs is filled in."""
+    values (`rules.durable`). `flow` is what a job of a flow waits for, `causes` the steps because
+    of which it was cancelled or failed. Only what the state of the job needs is filled in."""
 
     job: Job
     now: Moment
@@ -93,6 +143,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     twin: str | None = None
     repeat: Repeat | None = None
     values: Mapping[str, bytes] = {}
+    flow: FlowWait | None = None
+    causes: Sequence[FlowCause] = ()
 
     @property
     def paused(self) -> Moment | None:

@@ -7,10 +7,12 @@ from mita.model.job import Job, State
 from mita.model.repeat import RepeatState
 from mita.model.time import SECOND, Moment
 from mita.rules.display import as_datetime, clock, span, times
+from mita.rules.flow import FLOW_TASKS, GATHER_TASK
 from mita.rules.judge import first_line
 
 from .durable import due_reasons
 from .evidence import APP, Evidence, Reason, ReasonCode, advise, in_brackets
+from .flow import cancelled_because, failed_steps, step_reasons
 from .keys import hold_reasons, key_free, key_reasons
 from .limits import runs_past_deadline, slowed, too_late
 from .waiting import clock_reasons, queue_reasons, turn_reason
@@ -19,6 +21,8 @@ from .waiting import clock_reasons, queue_reasons, turn_reason
 def explain(evidence: Evidence) -> list[Reason]:
     """Return the reasons: first what the job itself waits for, then what would keep it from running
     after that."""
+    if evidence.flow is not None and evidence.job.task in FLOW_TASKS - {GATHER_TASK}:
+        return [*step_reasons(evidence, evidence.flow)]
     match evidence.job.state:
         case State.RUNNING:
             return [*_running(evidence), *_unique(evidence)]
@@ -29,7 +33,8 @@ def explain(evidence: Evidence) -> list[Reason]:
             waits = [*too_late(evidence), *waits, *queue_reasons(evidence)]
         case State.QUEUED if evidence.job.due > evidence.now:
             waits = [*due_reasons(evidence), *slowed(evidence), *hold_reasons(evidence)]
-            waits += queue_reasons(evidence)
+            said = {reason.code for reason in waits}  # also of the steps that it waits for
+            waits += [reason for reason in queue_reasons(evidence) if reason.code not in said]
         case State.QUEUED:
             waits = [*key_reasons(evidence), *queue_reasons(evidence)]
             waits = [*too_late(evidence), *(waits or [turn_reason(evidence)])]
@@ -95,6 +100,8 @@ def _ended(evidence: Evidence) -> Iterator[Reason]:
     match job.state:
         case State.SUCCEEDED:
             yield Reason(ReasonCode.SUCCEEDED, f"it succeeded{when}", evidence=finished)
+        case State.CANCELLED if evidence.causes:
+            yield cancelled_because(evidence.causes[0], when, finished)
         case State.CANCELLED:
             why = _why_cancelled(evidence)
             yield Reason(
@@ -118,6 +125,7 @@ def _ended(evidence: Evidence) -> Iterator[Reason]:
                 evidence=found,
                 **_retry_advice(evidence, "correct the cause, then "),
             )
+            yield from failed_steps(evidence.causes)
 
 
 def _retry_advice(evidence: Evidence, first: str = "") -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
-from mita.model.time import SECOND
+from mita.model.time import LATEST, SECOND
 from mita.rules.display import as_datetime, clock, span, times
 from mita.rules.judge import first_line
 
@@ -21,6 +21,9 @@ def due_reason(evidence: Evidence) -> Reason:
     """It is scheduled: when it is due, and why then."""
     job, now = evidence.job, evidence.now
     because, words = cause_of_due_time(evidence)
+    if job.due == LATEST:
+        text = "it has no due time: it waits for other jobs of its flow, or for a signal"
+        return Reason(ReasonCode.DUE, text, evidence={"due": None, "because": because})
     text = f"it is due in {span(job.due - now)} ({clock(job.due, now)}): {words}"
     found = {
         "due": as_datetime(job.due),
