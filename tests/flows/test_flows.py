@@ -102,10 +102,12 @@ async def test_a_large_group_with_a_callback() -> None:
 
 async def test_a_chain() -> None:
     it = Bench()
+    chain = it.app.chain(it.fetch.call("x"), it.count.call, it.tell.call("end"))
     async with lab(it.app) as at:
-        run = await it.app.chain(it.fetch.call("x"), it.count.call, it.tell.call("end")).enqueue()
+        run = await chain.enqueue()
         await at.run_due()
         await run.wait()
+        assert [await run.result(step) for step in chain.steps] == ["page x", 6, None]
     assert it.calls == ["fetch x", "count page x", "tell end"]
 
 

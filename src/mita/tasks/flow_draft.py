@@ -72,8 +72,16 @@ class FlowDraft:
                 "leave out .at(…) and .after(…), or let its handler call job.sleep(…)"
             )
         self._steps.append(_Added(call, list(dict.fromkeys(waits)), always))
-        kind = self._tasks[call.task].result_kind
-        return Step(self, len(self._steps), call.task, kind)
+        return self._step(len(self._steps))
+
+    @property
+    def steps(self) -> tuple[Step[Any], ...]:
+        """All steps, in the order in which they were added."""
+        return tuple(self._step(number) for number in range(1, len(self._steps) + 1))
+
+    def _step(self, number: int) -> Step[Any]:
+        task = self._steps[number - 1].call.task
+        return Step(self, number, task, self._tasks[task].result_kind)
 
     def results(self, steps: Sequence[Step[R]]) -> list[R]:
         """The results of these steps as one list, for the arguments of a later step."""
