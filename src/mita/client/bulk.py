@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, Unpack
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
+from mita.flows.acts import Acts, amend_jobs, concerns_flows
 from mita.model.outcome import (
     OUTSIDE,
     Answer,
@@ -21,6 +22,7 @@ from mita.model.record import BulkResult, DisplayState
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
+from mita.rules.flow import FLOW_TASKS
 from mita.rules.judge import Retention
 from mita.rules.matching import stored_state
 from mita.rules.states import ALIVE, allowed
@@ -46,6 +48,11 @@ class Bulk:
     that change later do not change the choice. Then it changes them in batches of 1,000. The result
     counts the jobs that matched, and how many gave which `Answer`. If the store fails in the
     middle, the earlier batches are done.
+
+    What follows from a change happens at once: steps of flows that waited for a cancelled job are
+    cancelled, and a retried step brings the steps back that were cancelled because of it. The jobs
+    `mita.flow` and `mita.gather` of flows are left out, unless `task` names them: a flow ends with
+    its steps.
 
     A call without a filter needs `all=True`. With `dry_run=True` the jobs are only counted.
     `confirm` is called with the number of jobs before anything is changed; if it returns False,
@@ -152,27 +159,32 @@ class Bulk:
                 progress(start + len(part), len(jobs))
         return BulkResult(matched=len(jobs), answers=dict(answers))
 
-    async def _amend_part(self, store: Store, jobs: list["_Found"], change: Change) -> list[Answer]:
-        ids = [id for id, _, _ in jobs]
-        await self._before_amending(store, ids, change)
-        answers = await store.amend(ids, change)
+    async def _amend_part(self, store: Store, jobs: list["_Match"], change: Change) -> list[Answer]:
+        """Change up to 1,000 jobs, with what follows from it in flows."""
+        special = [job.id for job in jobs if job.concerns_flows]
+        found = [job for job in await store.find(special) if job is not None] if special else []
+        acts = Acts([])
+        if found:
+            acts = await amend_jobs(store, found, change, self._keep.failed)
+        known = {job.id: answer for job, answer in zip(found, acts.answers, strict=True)}
+        plain = iter(await store.amend([job.id for job in jobs if job.id not in known], change))
+        answers = [known[job.id] if job.id in known else next(plain) for job in jobs]
         now = wall_clock()
-        for (id, task, queue), answer in zip(jobs, answers, strict=True):
-            await self._reports.amended(store, Amended(id, change, answer, now, task, queue))
-        done = [id for id, answer in zip(ids, answers, strict=True) if answer is Answer.DONE]
-        await self._after_amending(store, done, change)
+        for job, answer in zip(jobs, answers, strict=True):
+            signal = Amended(job.id, change, answer, now, job.task, job.queue)
+            await self._reports.amended(store, signal)
+        for signal in acts.followed:
+            await self._reports.amended(store, signal)
         return answers
 
-    async def _before_amending(self, store: Store, ids: list[str], change: Change) -> None:
-        """Bring the flows of steps back that are retried."""
-        raise NotImplementedError
 
-    async def _after_amending(self, store: Store, ids: list[str], change: Change) -> None:
-        """Tell the flows of steps that were cancelled."""
-        raise NotImplementedError
+class _Match(NamedTuple):
+    """A job that matches. `concerns_flows`: more may follow from its change."""
 
-
-_Found: TypeAlias = tuple[str, str, str]  # id, task, queue
+    id: str
+    task: str
+    queue: str
+    concerns_flows: bool
 
 
 def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None:
@@ -196,16 +208,22 @@ def _shown_states(change: Change) -> list[str]:
     return [shown.value for shown in DisplayState if stored_state(shown) in states]
 
 
-async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Found]:
+async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Match]:
     """Return every job that matches now and allows this change, newest first. The pages go by id,
     so each job is met once, even if its state changes meanwhile."""
     want, possible = job_filter(**filters), allowed(change)
     if isinstance(change, RescheduleJob) and filters.get("state") is None:
         possible = ALIVE  # dead jobs come back only when they are asked for
-    jobs: list[_Found] = []
+    # a flow is changed through its steps, unless its own jobs are asked for
+    left_out = FLOW_TASKS if want.task is None and not isinstance(change, DeleteJob) else ()
+    jobs: list[_Match] = []
     after: str | None = None
     while True:
         page = await store.page(want, after, CALL_JOBS)
-        jobs += [(job.id, job.task, job.queue) for job in page.jobs if job.state in possible]
+        jobs += [
+            _Match(job.id, job.task, job.queue, concerns_flows(job, change))
+            for job in page.jobs
+            if job.state in possible and job.task not in left_out
+        ]
         if (after := page.after) is None:
             return jobs

@@ -8,8 +8,10 @@ from typing import Any, TypeVar, Unpack
 from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
-from mita.flows.delivery import cancel_children, conclude_and_wake, ended_job, is_step
-from mita.model.job import PRIORITIES
+from mita.flows.acts import amend_jobs, concerns_flows
+from mita.flows.delivery import is_step
+from mita.flows.retries import check_predecessors, dead_step
+from mita.model.job import PRIORITIES, Job
 from mita.model.limits import Rate, stored_limit
 from mita.model.outcome import (
     OUTSIDE,
@@ -23,10 +25,9 @@ from mita.model.outcome import (
 )
 from mita.model.pattern import Pattern
 from mita.model.record import FlowPage, RepeatRecord
-from mita.model.time import LATEST, NOW, When
+from mita.model.time import NOW
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.flow import FLOW_TASK
 from mita.rules.judge import Retention
 from mita.rules.names import check_key, check_name
 from mita.rules.text import note
@@ -37,14 +38,7 @@ from mita.twins import RunSync, sync_twin
 from .bulk import Bulk
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
-from .flow_run import (
-    FlowRun,
-    FlowTools,
-    bring_back,
-    check_predecessors,
-    dead_step,
-    page_of_flows,
-)
+from .flow_run import FlowRun, FlowTools, page_of_flows
 from .flows import Flow, GroupFlow, Link, chain, group
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
@@ -143,19 +137,15 @@ class Client(Inspection, Bulk):
         """Run a job at another time. It keeps its id, priority and counters. A failed or cancelled
         job is retried at that time, with its counters at zero. The `reason` (who wants it, and why)
         is stored in its timeline."""
-        moment = when(at=at, after=after)
-        if is_step(id):
-            moment = await self._retry_step(id, moment, note(reason))
-        return await self._amend(id, RescheduleJob(moment, note(reason) or OUTSIDE))
+        return await self._amend(
+            id, RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
+        )
 
     reschedule_sync = sync_twin(reschedule)
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
         """Cancel a job. A running job is asked to stop, and ends as cancelled. The id of a flow
-        cancels all of its steps that have not ended; the flow ends after them."""
-        if await self._is_flow(id):
-            asked = await self.flow_run(id).cancel(reason)
-            return Answer.ASKED if asked else Answer.TOO_LATE
+        cancels all of its steps that have not ended; the flow ends with them."""
         return await self._amend(id, CancelJob(self._keep.failed, note(reason)))
 
     cancel_sync = sync_twin(cancel)
@@ -171,12 +161,7 @@ class Client(Inspection, Bulk):
         """Run a failed or cancelled job again, with its counters at zero: now, or at the given
         time. A step of a flow brings the steps back that were cancelled because of it. The id of a
         flow runs its failed and cancelled steps again."""
-        moment = when_or_now(at=at, after=after)
-        if is_step(id):
-            moment = await self._retry_step(id, moment, note(reason))
-        elif await self._is_flow(id):
-            return Answer.DONE if await self.flow_run(id).retry(reason) else Answer.TOO_LATE
-        return await self._amend(id, RetryJob(moment, note(reason)))
+        return await self._amend(id, RetryJob(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
 
@@ -206,56 +191,23 @@ class Client(Inspection, Bulk):
     prioritise_sync = sync_twin(prioritise)
 
     async def _amend(self, id: str, change: Change) -> Answer:
+        """Change a job. It is read first if more may follow in its flow."""
         store = await self._store()
-        [answer] = await store.amend([id], change)
+        job: Job | None = None
+        if is_step(id) or isinstance(change, CancelJob | RetryJob):
+            [job] = await store.find([id])
+        if job is not None and concerns_flows(job, change):
+            if isinstance(change, RetryJob | RescheduleJob) and (step := dead_step(job)):
+                await check_predecessors(store, step)
+            acts = await amend_jobs(store, [job], change, self._keep.failed)
+            [answer], followed = acts.answers, acts.followed
+        else:
+            [answer], followed = await store.amend([id], change), []
         if answer is Answer.UNKNOWN:
             raise unknown_job(id)
-        await self._reports.amended(store, Amended(id, change, answer, wall_clock()))
-        if answer is Answer.DONE and isinstance(change, CancelJob):
-            await self._conclude(store, id)
-        return answer
-
-    async def _retry_step(self, id: str, when: When, reason: str) -> When:
-        """Before a step of a flow is retried: bring the flow and the steps back that were cancelled
-        because of it. Returns when the step itself starts: a step that waits for others starts when
-        they have ended."""
-        store = await self._store()
-        found = await dead_step(store, id)
-        if found is None:
-            return when
-        waits = await check_predecessors(store, *found)
-        await bring_back(store, *found, reason)
-        return When(at=LATEST) if waits else when
-
-    async def _before_amending(self, store: Store, ids: list[str], change: Change) -> None:
-        if isinstance(change, RetryJob | RescheduleJob):
-            for id in filter(is_step, ids):
-                if (found := await dead_step(store, id)) is not None:
-                    await bring_back(store, *found, change.note)
-
-    async def _after_amending(self, store: Store, ids: list[str], change: Change) -> None:
-        if isinstance(change, CancelJob):
-            jobs = await store.find([id for id in ids if is_step(id)])
-            ended = [end for job in jobs if job and (end := ended_job(job)) is not None]
-            for one in await conclude_and_wake(store, ended, self._keep.failed):
-                await self._reports.amended(store, one)
-
-    async def _is_flow(self, id: str) -> bool:
-        """Whether this is the id of a flow that is in the store."""
-        [job] = await (await self._store()).find([id])
-        return job is not None and job.task == FLOW_TASK
-
-    async def _conclude(self, store: Store, id: str) -> None:
-        """Tell what follows from the end of a job: cancel its children, and tell its flow."""
-        for one in await cancel_children(store, id, self._keep.failed):
+        for one in (Amended(id, change, answer, wall_clock()), *followed):
             await self._reports.amended(store, one)
-        if not is_step(id):
-            return
-        [job] = await store.find([id])
-        ended = None if job is None else ended_job(job)
-        if ended is not None:
-            for one in await conclude_and_wake(store, [ended], self._keep.failed):
-                await self._reports.amended(store, one)
+        return answer
 
     # ------------------------------------------------------------ ask something of queues and keys
 

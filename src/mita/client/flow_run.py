@@ -7,25 +7,24 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.events import ClientEvents
-from mita.events.signals import Amended, Enqueued, FlowStarted
-from mita.flows.delivery import conclude_and_wake, ended_job, place_of
-from mita.flows.parts import FlowPart, parts_of, spec_of
-from mita.flows.patrol import find_steps
-from mita.model.flow import FlowPlace
+from mita.events.signals import Enqueued, FlowStarted
+from mita.flows.acts import cancel_flow
+from mita.flows.delivery import place_of
+from mita.flows.parts import FlowPart, find_spec, parts_of, spec_of, steps_of
+from mita.flows.retries import retry_flow
 from mita.model.job import Job, NewJob
-from mita.model.outcome import Answer, CancelJob, RetryJob
+from mita.model.outcome import Answer, CancelJob
 from mita.model.record import DisplayState, FlowPage, FlowRecord, FlowStep
-from mita.model.time import LATEST, NOW, Moment, When
+from mita.model.time import Moment
 from mita.model.view import JobFilter
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.display import as_datetime, shown
-from mita.rules.durable import arrival_name, arrivals
-from mita.rules.flow import FLOW_TASK, patrol_wait, step_id
+from mita.rules.flow import FLOW_TASK, step_id
 from mita.rules.flow_plan import FlowSpec
 from mita.rules.judge import Retention, first_line
-from mita.rules.states import ALIVE, DEAD
+from mita.rules.states import ALIVE
 from mita.rules.text import note
 from mita.tasks import Task
 from mita.tasks.flow_step import Step
@@ -94,15 +93,11 @@ class FlowRun:
         [job] = await store.find([self.id])
         if job is None or job.task != FLOW_TASK:
             return None
-        parts = await parts_of(store, self.id, spec_of(job))
-        now = await store.now()
-        steps = [
-            _step(part, number, one, now)
-            for part in parts
-            for number, one in (
-                await find_steps(store, part.flow, range(1, part.spec.steps + 1))
-            ).items()
-        ]
+        now, steps = await store.now(), list[FlowStep]()
+        for part in await parts_of(store, self.id, spec_of(job)):
+            numbers = iter(range(1, part.spec.steps + 1))
+            async for jobs in steps_of(store, part.flow, range(1, part.spec.steps + 1)):
+                steps += [_step(part, next(numbers), one, now) for one in jobs]
         return _record(job, now, tuple(steps))
 
     get_sync = sync_twin(get)
@@ -111,20 +106,11 @@ class FlowRun:
         """Cancel all steps that have not ended. Running steps are asked to stop. Returns how many
         steps were cancelled or asked."""
         store = await self._tools.store()
-        alive = [job for _, jobs in await self._jobs(store) for job in jobs if job.state in ALIVE]
-        change, done = CancelJob(self._tools.keep.failed, note(reason)), list[str]()
-        asked = 0
-        for at in range(0, len(alive), CALL_JOBS):
-            some = alive[at : at + CALL_JOBS]
-            answers = await store.amend([job.id for job in some], change)
-            for job, answer in zip(some, answers, strict=True):
-                signal = Amended(job.id, change, answer, wall_clock(), job.task, job.queue)
-                await self._tools.events.amended(store, signal)
-                if answer is Answer.DONE:
-                    done.append(job.id)
-            asked += answers.count(Answer.ASKED)
-        await self._conclude(store, done)
-        return len(done) + asked
+        change = CancelJob(self._tools.keep.failed, note(reason))
+        what = await cancel_flow(store, self.id, await self._spec(store), change)
+        for one in what.changes:
+            await self._tools.events.amended(store, one)
+        return what.done + what.asked
 
     cancel_sync = sync_twin(cancel)
 
@@ -132,128 +118,21 @@ class FlowRun:
         """Run the failed and cancelled steps again. Steps that wait for others wait again. Returns
         how many steps were retried."""
         store = await self._tools.store()
-        revived = 0
-        for flow, jobs in await self._jobs(store):
-            dead = [job for job in jobs if job.state in DEAD]
-            if dead or flow == self.id:
-                revived += await revive(store, flow, dead, note(reason))
-        return revived
+        answers = await retry_flow(store, self.id, await self._spec(store), note(reason))
+        return sum(answer is Answer.DONE for answer in answers.values())
 
     retry_sync = sync_twin(retry)
 
-    async def _jobs(self, store: Store) -> list[tuple[str, list[Job]]]:
-        """All steps that are in the store, and the jobs that gather what they tell: first those of
-        the flow, and then those that were added, each with the id of its flow."""
-        found: list[tuple[str, list[Job]]] = []
-        for part in await parts_of(store, self.id, await self._spec(store)):
-            jobs = await find_steps(store, part.flow, range(1, part.spec.first_counter))
-            found.append((part.flow, [job for job in jobs.values() if job is not None]))
-        return found
-
     async def _spec(self, store: Store) -> FlowSpec:
-        [job] = await store.find([self.id])
-        if job is None or job.task != FLOW_TASK:
+        spec = await find_spec(store, self.id)
+        if spec is None:
             raise UsageError(
                 f"no flow {self.id!r} is in the store: it never was, or it ended and was deleted"
             )
-        return spec_of(job)
-
-    async def _conclude(self, store: Store, ids: Sequence[str]) -> None:
-        for at in range(0, len(ids), CALL_JOBS):
-            jobs = [job for job in await store.find(ids[at : at + CALL_JOBS]) if job is not None]
-            ended = [one for one in map(ended_job, jobs) if one is not None]
-            for one in await conclude_and_wake(store, ended, self._tools.keep.failed):
-                await self._tools.events.amended(store, one)
+        return spec
 
     def __repr__(self) -> str:
         return f"<FlowRun {self.id}>"
-
-
-async def revive(store: Store, flow: str, dead: Sequence[Job], reason: str) -> int:
-    """Bring these failed and cancelled steps of a flow back. The flow itself is first, so that it
-    looks after what a process that dies in between leaves undone. Then come the steps that wait,
-    and last those that can start. Returns how many were brought back."""
-    waiting: list[str] = []
-    starting: list[str] = []
-    for job in dead:
-        (waiting if await _waits(store, job) else starting).append(job.id)
-    for id in await _with_flows_above(store, flow):
-        await store.amend([id], RetryJob(When(patrol_wait(0)), reason))
-    revived = 0
-    for ids, when in ((waiting, When(at=LATEST)), (starting, NOW)):
-        for at in range(0, len(ids), CALL_JOBS):
-            answers = await store.amend(ids[at : at + CALL_JOBS], RetryJob(when, reason))
-            revived += answers.count(Answer.DONE)
-    return revived
-
-
-async def _with_flows_above(store: Store, flow: str) -> list[str]:
-    """The flow to which these steps were added, if they were, and to which that was, and last the
-    one with this id."""
-    ids = [flow]
-    while True:
-        [job] = await store.find([ids[0]])
-        place = None if job is None else place_of(job)
-        if place is None or place.adder is None:
-            return ids
-        ids.insert(0, place.adder.flow)
-
-
-async def _waits(store: Store, job: Job) -> bool:
-    """Whether some predecessors of this step have not told it that they succeeded."""
-    place = place_of(job)
-    if place is None or not place.needs:
-        return False
-    return arrivals(await store.once_values(job.id)) < place.needs
-
-
-async def bring_back(store: Store, job: Job, place: FlowPlace, reason: str) -> None:
-    """Before a step is retried: bring the flow and the steps back that were cancelled because of
-    it."""
-    follow = [one for one in await downstream(store, job, place) if one.id != job.id]
-    await revive(store, place.flow, follow, reason)
-
-
-async def check_predecessors(store: Store, job: Job, place: FlowPlace) -> bool:
-    """Return whether a step waits for predecessors when it is brought back. Raises `UsageError` if
-    one of them failed, was cancelled or is gone: the step would wait for ever."""
-    told = await store.once_values(job.id)
-    numbers = [n for first, last in place.predecessors for n in range(first, last + 1)]
-    ids = [id for n in numbers if arrival_name(id := step_id(place.flow, n)) not in told]
-    for id, found in zip(ids, await store.find(ids), strict=True):
-        if found is None or found.state in DEAD:
-            how = "is gone" if found is None else f"is {found.state.value}"
-            raise UsageError(
-                f"step {job.id!r} waits for {id!r}, which {how}: retry that step, and this one "
-                "comes back with it"
-            )
-    return bool(ids)
-
-
-async def dead_step(store: Store, id: str) -> tuple[Job, FlowPlace] | None:
-    """A step that failed or was cancelled, and its place; None if the job is no such step."""
-    [job] = await store.find([id])
-    place = None if job is None else place_of(job)
-    return None if job is None or place is None or job.state not in DEAD else (job, place)
-
-
-async def downstream(store: Store, job: Job, place: FlowPlace) -> list[Job]:
-    """The cancelled jobs of a flow that wait for this one, directly or through others."""
-    found: dict[str, Job] = {}
-    todo = [place]
-    while todo:
-        ids = [
-            step_id(place.flow, number)
-            for one in todo
-            for to in one.dependants
-            if not to.always
-            for number in range(to.first, to.last + 1)
-        ]
-        new = [id for id in dict.fromkeys(ids) if id not in found]
-        jobs = [one for one in await store.find(new) if one is not None and one.state in DEAD]
-        found.update((one.id, one) for one in jobs)
-        todo = [at for one in jobs if (at := place_of(one)) is not None]
-    return [job, *found.values()]
 
 
 async def page_of_flows(store: Store, after: str | None, limit: int) -> FlowPage:

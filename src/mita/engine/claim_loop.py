@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mita.errors import Rejected, StoreError
 from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
-from mita.flows.delivery import LONGEST_PLAIN_ID_CHARACTERS
+from mita.flows.delivery import LONGEST_PLAIN_ID_CHARACTERS, is_step
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, EVENTS, REPEATS
@@ -62,6 +62,7 @@ class ClaimLoop:
         self.stale = 0
         self._of_repeats: list[tuple[Settlement, bool]] = []  # settled, and to be reported
         self._of_flows: list[tuple[Settlement, bool]] = []  # settled, and to be told
+        self._skipped: list[Busy] = []  # that ended in a claim, and to be told
 
     async def run(self) -> None:
         """Claim and settle until `leaving` is set or `max_jobs` have started, and then until every
@@ -84,6 +85,9 @@ class ClaimLoop:
             if self._of_flows:
                 settled, self._of_flows = self._of_flows, []
                 await executor.flows.conclude(settled)
+            if self._skipped:
+                skipped, self._skipped = self._skipped, []
+                await executor.flows.conclude_skipped(skipped)
             idle = limit and not (executor.held or executor.ended or executor.flows.in_hand)
             if idle and self._is_over is not None and await self._is_over():
                 return
@@ -195,6 +199,7 @@ class ClaimLoop:
         if result.busy:
             log_busy(result.busy)
             self._emit(BusyJobs(result.busy, self._clock.now()))
+            self._skipped += [one for one in result.busy if one.ended and is_step(one.id)]
 
     async def _report_repeats(self) -> None:
         """Report the jobs of repeats that ended, for `pause_after`."""

@@ -6,16 +6,22 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from mita.errors import StoreError
 from mita.flows.own_jobs import look_again, run_own_job
-from mita.flows.runs import ReadyStep, conclude_settled, prepared, tell_before_settling
+from mita.flows.runs import (
+    ReadyStep,
+    conclude_settled,
+    conclude_skipped,
+    prepared,
+    tell_before_settling,
+)
 from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import Settlement
+from mita.model.outcome import Busy, Settlement
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.flow import ADDED_TASK, FLOW_TASK
 from mita.rules.judge import judge
@@ -146,9 +152,21 @@ class FlowRuns:
                 [one for one, _ in settled],
                 [took for _, took in settled],
                 context.retention,
+                successes_are_told=True,
             )
         except StoreError as error:
             log.warning("the end of %d jobs was not told to their flows: %s", len(settled), error)
+            return
+        for one in cancelled:
+            context.emit(one)
+
+    async def conclude_skipped(self, busy: Sequence[Busy]) -> None:
+        """Tell what follows from the end of steps that a claim has cancelled."""
+        context = self._context
+        try:
+            cancelled = await conclude_skipped(context.store, busy, context.retention.failed)
+        except StoreError as error:
+            log.warning("the end of skipped jobs was not told to their flows: %s", error)
             return
         for one in cancelled:
             context.emit(one)

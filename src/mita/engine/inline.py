@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mita.events.signals import ignore_signal
-from mita.flows.delivery import place_of
+from mita.flows.delivery import is_step, place_of
 from mita.flows.own_jobs import run_own_job
 from mita.flows.runs import (
     ReadyStep,
     conclude_settled,
+    conclude_skipped,
     prepared,
     tell_before_settling,
     with_added,
@@ -69,6 +70,9 @@ class Inline:
         a run, as in a worker."""
         _, fires = await fire_due(self._store, keep=self._keep.failed)
         turn = await self._store.claim(await self._store.queue_names(), 1, HOUR, WORKER)
+        skipped = any(one.ended and is_step(one.id) for one in turn.busy)
+        if skipped:
+            await conclude_skipped(self._store, turn.busy, self._keep.failed)
         runs = 0
         for claim in turn.claims:
             ending: Ending | None = refusal(claim)
@@ -79,7 +83,7 @@ class Inline:
                 with runs_jobs():
                     ending = await self._run_step(claim)
             await self._settle(claim, ending)
-        waits = [wait for wait in (fires, turn.again) if wait is not None]
+        waits = [wait for wait in (fires, turn.again, 0 if skipped else None) if wait is not None]
         return InlineStep(len(turn.claims), runs, min(waits, default=None))
 
     async def _settle(self, claim: Claim, ending: Ending) -> None:
@@ -90,7 +94,7 @@ class Inline:
         told = await tell_before_settling(store, [settlement], keep)
         batch, took = await settle(store, told, keep)
         await report_repeats(store, batch, took, ignore_signal)
-        await conclude_settled(store, batch, took, keep)
+        await conclude_settled(store, batch, took, keep, successes_are_told=True)
 
     async def _run_step(self, claim: Claim) -> Ending:
         """Run a job; if it is a step of a flow, with the results of its predecessors."""

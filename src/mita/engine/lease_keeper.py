@@ -9,12 +9,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from mita.errors import MitaError
+from mita.flows.delivery import is_step
+from mita.flows.runs import conclude_settled
 from mita.model.outcome import Held, Settlement
 from mita.model.time import SECOND, Wait
 from mita.model.view import WorkerView
 from mita.ports.backoff import wait_up_to
 from mita.ports.clock import StoreClock
 from mita.ports.store import Store
+from mita.rules.judge import Retention
 
 from .backoff import within
 from .execution import Execution, Stop
@@ -33,7 +36,8 @@ STOP_TIMEOUT_S = 2.5  # that a worker waits for the thread
 
 class LeaseKeeper:
     """Keeps the leases of what `executor` holds, and sets the offset of `clock`. `describe` returns
-    the worker's view of itself for the registry; it is called on the keeper's thread."""
+    the worker's view of itself for the registry; it is called on the keeper's thread. `keep` is how
+    long jobs are kept that ended."""
 
     def __init__(
         self,
@@ -42,9 +46,10 @@ class LeaseKeeper:
         lease: Wait,
         clock: StoreClock,
         describe: Callable[[], WorkerView],
+        keep: Retention,
     ) -> None:
         self._open_store, self._executor, self._lease = open_store, executor, lease
-        self._clock, self._describe = clock, describe
+        self._clock, self._describe, self._retention = clock, describe, keep
         self._loop = asyncio.get_running_loop()
         self._own_loop: asyncio.AbstractEventLoop | None = None
         self._beat_due: asyncio.Event | None = None
@@ -85,10 +90,12 @@ class LeaseKeeper:
             return False
         return True
 
-    @staticmethod
-    async def _settle(store: Store, settlements: Sequence[Settlement]) -> None:
+    async def _settle(self, store: Store, settlements: Sequence[Settlement]) -> None:
         for start in range(0, len(settlements), EXTEND_JOBS):
-            await store.settle(settlements[start : start + EXTEND_JOBS])
+            some = settlements[start : start + EXTEND_JOBS]
+            took = await store.settle(some)
+            if any(is_step(one.claim.id) for one in some):
+                await conclude_settled(store, some, took, self._retention)
 
     def _main(self) -> None:
         try:

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from mita.errors import UsageError
 from mita.events import Emit
 from mita.events.signals import Amended
+from mita.flows.acts import amend_jobs
 from mita.model.job import Job
 from mita.model.outcome import Answer, CancelJob
 from mita.model.repeat import Firing, Repeat
@@ -80,10 +81,12 @@ async def _cancel(
         older = [job for job in found if job and is_superseded(job, *candidates[job.id])]
         if not older:
             continue
-        answers = await store.amend([job.id for job in older], change)
+        acts = await amend_jobs(store, older, change, keep)
         now = await store.now()
-        for job, answer in zip(older, answers, strict=True):
+        for job, answer in zip(older, acts.answers, strict=True):
             _report(job, answer, change, now, emit)
+        for signal in acts.followed:
+            emit(signal)
 
 
 def _report(job: Job, answer: Answer, change: CancelJob, now: Moment, emit: Emit) -> None:

@@ -143,7 +143,12 @@ class Worker:
         is_over = partial(self._is_over, context) if settings.until_empty else None
         self._claim_loop = ClaimLoop(context, self._executor, is_over)
         self._lease_keeper = LeaseKeeper(
-            self._open_store, self._executor, context.lease, self._clock, self._describe
+            self._open_store,
+            self._executor,
+            context.lease,
+            self._clock,
+            self._describe,
+            context.retention,
         )
         self._is_assembled = True
 

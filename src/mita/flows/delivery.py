@@ -1,5 +1,6 @@
 """Telling the dependants of a job how it ended."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -36,10 +37,12 @@ from mita.rules.flow import (
 )
 from mita.rules.judge import first_line
 from mita.rules.options import options_of
-from mita.rules.states import TERMINAL
+from mita.rules.states import ALIVE, TERMINAL
 from mita.rules.text import note
 
 STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
+CALL_BYTES = 16_000_000  # of what is told in one call to a store
+PARALLEL_CALLS = 50  # to a store that cannot do them in one
 LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 
 
@@ -118,10 +121,18 @@ def addition_arrivals(adder: str, addition: Addition | None, span: bytes = b"") 
     return [*arrivals, Arrival(addition.queue, addition.flow, STORED, b"", addition.needs)]
 
 
-async def arrive(store: Store, arrivals: Sequence[Arrival]) -> None:
-    """Tell all of these. What was told before stays."""
-    for at in range(0, len(arrivals), CALL_JOBS):
-        await store.arrive(arrivals[at : at + CALL_JOBS])
+async def arrive(store: Store, arrivals: Sequence[Arrival]) -> list[Answer]:
+    """Tell all of these, as many in a call as a store takes. What was told before stays. Returns an
+    answer for each: `done`, or `taken` if it was told before."""
+    answers: list[Answer] = []
+    while len(answers) < len(arrivals):
+        start = end = len(answers)
+        size = 0
+        while end < min(len(arrivals), start + CALL_JOBS) and (end == start or size <= CALL_BYTES):
+            size += len(arrivals[end].value)
+            end += 1
+        answers += await store.arrive(arrivals[start:end])
+    return answers
 
 
 async def told_before(store: Store, claim: Claim, place: FlowPlace) -> Returned | None:
@@ -164,59 +175,61 @@ async def addition_of(store: Store, adder: FlowPlace) -> Addition | None:
 
 async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
     """Tell the parents of these child jobs how they ended. What was told before stays."""
-    for job in jobs:
-        if job.place.parent is not None:
-            result = job.result if job.state is State.SUCCEEDED else None
-            outcome = ChildOutcome(job.state, result, job.error)
-            signal = SignalJob(child_signal(job.id), pack_child(outcome))
-            await store.amend([job.place.parent], signal)
+    children = [job for job in jobs if job.place.parent is not None]
+    for at in range(0, len(children), PARALLEL_CALLS):
+        some = children[at : at + PARALLEL_CALLS]
+        await asyncio.gather(*(_tell_parent(store, job, job.place.parent or "") for job in some))
+
+
+async def _tell_parent(store: Store, job: EndedJob, parent: str) -> None:
+    result = job.result if job.state is State.SUCCEEDED else None
+    outcome = ChildOutcome(job.state, result, job.error)
+    await store.amend([parent], SignalJob(child_signal(job.id), pack_child(outcome)))
 
 
 # ---------------------------------------------------------------- after a job is settled
 
 
 async def conclude(
-    store: Store, ended: Iterable[EndedJob], keep: Wait, told_twice: set[str] | None = None
+    store: Store,
+    ended: Iterable[EndedJob],
+    keep: Wait,
+    told_twice: set[str] | None = None,
+    *,
+    successes_are_told: bool = False,
 ) -> list[Amended]:
     """Tell everything that follows from the end of these jobs: their counters, their dependants,
     and those that are cancelled because of it. `keep` is how long cancelled jobs are kept. Returns
     what was cancelled. It may be called again at any time: what is done stays done. Flows whose
-    counters knew of an end before are added to `told_twice`.
+    counters knew of an end before are added to `told_twice`. `successes_are_told`: the jobs that
+    succeeded have told their dependants and parents before they were settled.
 
     The counters come last. A flow looks after the steps that its counters do not know, so it finds
     what a process that dies in here leaves undone."""
     todo, cancelled = list(ended), list[Amended]()
+    seen = {job.id for job in todo}
     while todo:
-        await arrive(store, [arrival for job in todo for arrival in _after(job)])
-        await tell_parents(store, todo)
-        stopped: list[str] = []
-        reports: list[Amended] = []
-        for job in todo:
-            stopped += await _cancel_dependants(store, job, keep, reports)
-        known = await _count(store, todo)
+        is_told = successes_are_told
+        untold = [job for job in todo if not (is_told and job.state is State.SUCCEEDED)]
+        await arrive(store, [arrival for job in untold for arrival in _after(job)])
+        await tell_parents(store, untold)
+        stopped = await _cancel_dependants(store, todo, keep, cancelled, seen)
+        known = await tell_counters(store, todo)
         if told_twice is not None:
             told_twice |= known
-        found = [job for job in await store.find(stopped) if job is not None]
-        cancelled += _named(reports, found)
-        todo = [one for one in map(ended_job, found) if one is not None]
+        todo = stopped
     return cancelled
 
 
-def _named(reports: Iterable[Amended], jobs: Iterable[Job]) -> list[Amended]:
-    """The same reports, with the tasks and queues of these jobs."""
-    found = {job.id: job for job in jobs}
-    return [
-        replace(one, task=job.task, queue=job.queue)
-        for one in reports
-        if (job := found.get(one.id)) is not None
-    ]
-
-
-async def conclude_and_wake(store: Store, ended: Iterable[EndedJob], keep: Wait) -> list[Amended]:
+async def conclude_and_wake(
+    store: Store, ended: Iterable[EndedJob], keep: Wait, *, successes_are_told: bool = False
+) -> list[Amended]:
     """`conclude`, and let the flows look again whose counters knew of an end before: a step that
     was retried has ended another time."""
     told_twice: set[str] = set()
-    cancelled = await conclude(store, ended, keep, told_twice)
+    cancelled = await conclude(
+        store, ended, keep, told_twice, successes_are_told=successes_are_told
+    )
     if told_twice:
         await store.amend(sorted(told_twice), RescheduleJob(NOW, "one of its steps was retried"))
     return cancelled
@@ -231,19 +244,12 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
     yield from addition_arrivals(job.id, job.addition, job.span)
 
 
-async def _count(store: Store, jobs: Iterable[EndedJob]) -> set[str]:
+async def tell_counters(store: Store, jobs: Iterable[EndedJob]) -> set[str]:
     """Tell the counters of flows that these steps have ended. Returns the flows that knew it."""
     counted = [counted for job in jobs for counted in await _counted(store, job)]
-    known: set[str] = set()
-    for at in range(0, len(counted), CALL_JOBS):
-        some = counted[at : at + CALL_JOBS]
-        answers = await store.arrive([arrival for _, arrival in some])
-        known |= {
-            flow
-            for (flow, _), answer in zip(some, answers, strict=True)
-            if answer is not Answer.DONE
-        }
-    return known
+    answers = await arrive(store, [arrival for _, arrival in counted])
+    told = zip(counted, answers, strict=True)
+    return {flow for (flow, _), answer in told if answer is not Answer.DONE}
 
 
 async def _counted(store: Store, job: EndedJob) -> list[tuple[str, Arrival]]:
@@ -271,15 +277,26 @@ async def _counted(store: Store, job: EndedJob) -> list[tuple[str, Arrival]]:
 
 
 async def _cancel_dependants(
-    store: Store, job: EndedJob, keep: Wait, cancelled: list[Amended]
-) -> list[str]:
-    """Cancel the dependants of a job that did not succeed. Returns those that were cancelled."""
-    if job.state is State.SUCCEEDED:
-        return []
-    ids = [
-        id for to in job.place.dependants if not to.always for id in receivers(job.place.flow, to)
-    ]
-    return await cancel(store, ids, reason_of(job), keep, cancelled)
+    store: Store, ended: Iterable[EndedJob], keep: Wait, cancelled: list[Amended], seen: set[str]
+) -> list[EndedJob]:
+    """Cancel the dependants of the jobs that did not succeed, except those that were `seen` before.
+    Returns those that were cancelled."""
+    because: dict[str, list[str]] = {}
+    for job in ended:
+        if job.state is State.SUCCEEDED:
+            continue
+        for to in job.place.dependants:
+            ids = () if to.always else receivers(job.place.flow, to)
+            if new := [id for id in ids if id not in seen]:
+                seen.update(new)
+                because.setdefault(reason_of(job), []).extend(new)
+    reasons, stopped = list(because), list[EndedJob]()
+    for at in range(0, len(reasons), PARALLEL_CALLS):
+        some = reasons[at : at + PARALLEL_CALLS]
+        calls = [cancel(store, because[reason], reason, keep, cancelled) for reason in some]
+        for jobs in await asyncio.gather(*calls):
+            stopped += jobs
+    return stopped
 
 
 async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended]:
@@ -292,27 +309,33 @@ async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended
         children = [
             signal.removeprefix(CHILD) for signal in signals if signal_name(signal) not in waits
         ]
-        reports: list[Amended] = []
-        stopped = await cancel(store, children, "its parent was cancelled", keep, reports)
-        found = [job for job in await store.find(stopped) if job is not None] if stopped else []
-        cancelled += _named(reports, found)
+        await cancel(store, children, "its parent was cancelled", keep, cancelled)
         todo += children
     return cancelled
 
 
 async def cancel(
     store: Store, ids: Sequence[str], reason: str, keep: Wait, cancelled: list[Amended]
-) -> list[str]:
-    """Cancel these jobs of a flow. Adds what happened to `cancelled`, and returns the ids of those
-    that were cancelled."""
-    change, done = CancelJob(keep, note(reason)), list[str]()
+) -> list[EndedJob]:
+    """Cancel these jobs. Adds what happened to `cancelled`, and returns those in flows that were
+    cancelled. Their places are read first: with a `keep` of 0 they are gone afterwards."""
+    change, done = CancelJob(keep, note(reason)), list[EndedJob]()
     for at in range(0, len(ids), CALL_JOBS):
-        some = ids[at : at + CALL_JOBS]
-        for id, answer in zip(some, await store.amend(some, change), strict=True):
+        found = await store.find(ids[at : at + CALL_JOBS])
+        alive = [job for job in found if job is not None and job.state in ALIVE]
+        answers = await store.amend([job.id for job in alive], change) if alive else []
+        now = wall_clock()
+        for job, answer in zip(alive, answers, strict=True):
             if answer is Answer.DONE:
-                done.append(id)
-                cancelled.append(Amended(id, change, answer, wall_clock()))
+                cancelled.append(Amended(job.id, change, answer, now, job.task, job.queue))
+                done += cancelled_job(job)
     return done
+
+
+def cancelled_job(job: Job) -> list[EndedJob]:
+    """A job that was cancelled, by its record from before; empty if it is in no flow."""
+    place = place_of(job)
+    return [] if place is None else [EndedJob(job.id, place, job.task, State.CANCELLED)]
 
 
 def reason_of(job: EndedJob) -> str:

@@ -1,14 +1,27 @@
 """A flow and everything that was added to it."""
 
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
 from msgspec import Struct
 
 from mita.model.job import Job
 from mita.ports.store import Store
-from mita.rules.flow import UNREADABLE_VALUE, additions, step_id, told_by_sender
+from mita.rules.claim_size import CALL_JOBS
+from mita.rules.flow import (
+    FLOW_TASKS,
+    GATHER_TASK,
+    UNREADABLE_VALUE,
+    additions,
+    step_id,
+    told_by_sender,
+)
 from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
 
-from .delivery import place_of
+from .delivery import PARALLEL_CALLS, place_of
 from .patrol import find_all
+
+ROOT_TASKS = FLOW_TASKS - {GATHER_TASK}  # of the jobs that know all of a flow
 
 
 class FlowPart(Struct, frozen=True):
@@ -44,8 +57,24 @@ async def _added_to(store: Store, part: FlowPart) -> list[str]:
     the flow itself what did not succeed."""
     counters, _ = counter_groups(part.spec.steps, part.spec.first_counter)
     ids: list[str] = []
-    for number in (0, *counters):
-        values = await store.once_values(step_id(part.flow, number))
-        ids += [addition.flow for addition in additions(values).values()]
-        ids += [id for told in told_by_sender(values).values() for id in told.additions]
+    holders = [step_id(part.flow, number) for number in (0, *counters)]
+    for at in range(0, len(holders), PARALLEL_CALLS):
+        calls = [store.once_values(id) for id in holders[at : at + PARALLEL_CALLS]]
+        for values in await asyncio.gather(*calls):
+            ids += [addition.flow for addition in additions(values).values()]
+            ids += [id for told in told_by_sender(values).values() for id in told.additions]
     return list(dict.fromkeys(ids))
+
+
+async def find_spec(store: Store, flow: str) -> FlowSpec | None:
+    """What the job of this flow, or of these added steps, knows; None if it is not in the store."""
+    [job] = await store.find([flow])
+    return None if job is None or job.task not in ROOT_TASKS else spec_of(job)
+
+
+async def steps_of(
+    store: Store, flow: str, numbers: Sequence[int]
+) -> AsyncIterator[list[Job | None]]:
+    """The jobs of a flow with these numbers, as many at a time as a store returns."""
+    for at in range(0, len(numbers), CALL_JOBS):
+        yield await store.find([step_id(flow, n) for n in numbers[at : at + CALL_JOBS]])

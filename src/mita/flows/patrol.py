@@ -106,7 +106,7 @@ class Patrol:
     async def _cancel(self, job: Job, reason: str) -> None:
         """Cancel a step, and what follows from it."""
         stopped = await cancel(self._store, [job.id], reason, self._keep, [])
-        await self._conclude(await self._store.find(stopped))
+        await conclude(self._store, stopped, self._keep)
 
     async def _conclude(self, jobs: Iterable[Job | None]) -> None:
         """Tell what follows from the end of those of these jobs that have ended."""

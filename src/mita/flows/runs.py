@@ -11,7 +11,7 @@ from mita.events.signals import Amended, ignore_signal
 from mita.model.ending import Ending, Raised, Returned, Suspended, Unreadable
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import Settlement
+from mita.model.outcome import Busy, Settlement
 from mita.model.time import HOUR, SECOND, Wait, When
 from mita.ports.store import Store
 from mita.rules.durable import ARRIVAL
@@ -27,6 +27,8 @@ from .delivery import (
     arrive,
     cancel_children,
     conclude_and_wake,
+    ended_job,
+    is_step,
     place_of,
     success_arrivals,
     tell_parents,
@@ -135,20 +137,48 @@ async def _recovered(store: Store, settlement: Settlement, keep: Retention) -> S
 
 
 async def conclude_settled(
-    store: Store, settlements: Sequence[Settlement], took: Sequence[bool], keep: Retention
+    store: Store,
+    settlements: Sequence[Settlement],
+    took: Sequence[bool],
+    keep: Retention,
+    *,
+    successes_are_told: bool = False,
 ) -> list[Amended]:
-    """Tell what follows from the settlements that were written. Returns what was cancelled."""
-    ended = [
+    """Tell what follows from the settlements that were written. Returns what was cancelled.
+    `successes_are_told`: those that succeeded have gone through `tell_before_settling`."""
+    written = [
         job
-        for one, written in zip(settlements, took, strict=True)
-        if written and (job := _ended(one)) is not None and job.state in TERMINAL
+        for one, took_it in zip(settlements, took, strict=True)
+        if took_it and (job := _ended(one)) is not None
     ]
-    cancelled = await conclude_and_wake(store, ended, keep.failed) if ended else []
-    for one, written in zip(settlements, took, strict=True):
+    ended = [job for job in written if job.state in TERMINAL]
+    # a person may have asked for their end while they ran
+    ended += await _ended_now(store, [job.id for job in written if job.state not in TERMINAL])
+    cancelled: list[Amended] = []
+    if ended:
+        cancelled = await conclude_and_wake(
+            store, ended, keep.failed, successes_are_told=successes_are_told
+        )
+    for one, took_it in zip(settlements, took, strict=True):
         # only a job that was put back has waited for a child
-        if written and one.was_cancelled and one.claim.reschedules:
+        if took_it and one.was_cancelled and one.claim.reschedules:
             cancelled += await cancel_children(store, one.claim.id, keep.failed)
     return cancelled
+
+
+async def conclude_skipped(store: Store, busy: Sequence[Busy], keep: Wait) -> list[Amended]:
+    """Tell what follows from the end of steps that a claim has cancelled, because their key was
+    busy. Returns what was cancelled."""
+    ids = [one.id for one in busy if one.ended and is_step(one.id)]
+    return await conclude_and_wake(store, await _ended_now(store, ids), keep) if ids else []
+
+
+async def _ended_now(store: Store, ids: Sequence[str]) -> list[EndedJob]:
+    """Those of these jobs of flows that have ended."""
+    if not ids:
+        return []
+    found = [job for job in await store.find(ids) if job is not None]
+    return [one for one in map(ended_job, found) if one is not None]
 
 
 def _ended(settlement: Settlement) -> EndedJob | None:

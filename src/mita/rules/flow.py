@@ -154,6 +154,11 @@ def receivers(flow: str, dependants: Dependants) -> list[str]:
     return [step_id(flow, number) for number in range(dependants.first, dependants.last + 1)]
 
 
+def predecessors_of(place: FlowPlace) -> list[int]:
+    """The numbers of the predecessors of a job."""
+    return [number for first, last in place.predecessors for number in range(first, last + 1)]
+
+
 def patrol_wait(age: Wait) -> Wait:
     """How long a flow of this age waits until it looks after its steps again. It is told when they
     end, so this only finds what a process that died has left undone."""

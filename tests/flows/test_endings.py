@@ -1,0 +1,358 @@
+"""However a step ends, its flow knows at once: no patrol is needed."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mita import Answer, FlowRun, Job, Mita, Retry
+from mita.engine.lease_keeper import LeaseKeeper
+from mita.model.ending import Raised
+from mita.model.outcome import CancelJob, RescheduleJob, Settlement
+from mita.model.record import FlowRecord
+from mita.model.time import NOW
+from mita.ports.store import Store
+from mita.rules.judge import judge
+from mita.testing import lab
+from mita.testing.clock import FakeClock
+from tests.waiting import until
+
+
+class Ground:
+    """An app, and how its jobs are run until none is ready. The patrol of a flow comes after 30
+    seconds, so a flow that has ended after `run` was told."""
+
+    def __init__(
+        self, app: Mita, run: Callable[[], Awaitable[Any]], clock: FakeClock | None = None
+    ) -> None:
+        self.app, self.run, self.clock = app, run, clock
+        self.calls: list[str] = []
+        self.broken: set[str] = set()
+
+        @app.task
+        async def work(name: str) -> str:
+            self.calls.append(name)
+            if name in self.broken:
+                raise ValueError(f"{name} is broken")
+            return name
+
+        @app.task
+        async def then(text: str) -> str:
+            self.calls.append(f"then {text}")
+            return text
+
+        self.work, self.then = work, then
+
+    async def chain(self, first: Any) -> FlowRun:
+        """A flow of this call, one that gets its result, and one that runs in any case."""
+        flow = self.app.flow("f")
+        step = flow.add(first)
+        flow.add(self.then.call(step.result))
+        flow.add(self.work.call("always"), after=[step], always=True)
+        run: FlowRun = await flow.enqueue()
+        return run
+
+    async def ended(self, run: FlowRun) -> tuple[str, list[str]]:
+        """The state of the flow and of its steps."""
+        await self.run()
+        return shown(await run.get())
+
+
+def shown(record: FlowRecord | None) -> tuple[str, list[str]]:
+    assert record is not None
+    return str(record.state), [str(step.state) for step in record.steps]
+
+
+@pytest.fixture(params=["lab", "sqlite"])
+async def it(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Ground]:
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db", retry=Retry(max_retries=0, max_crashes=0))
+    if request.param == "lab":
+        async with lab(app) as at:
+            yield Ground(app, at.run_due, at.clock)
+    else:
+        async with app:
+            yield Ground(app, lambda: app.worker(until_empty=True).run())
+
+
+CANCELLED = ("cancelled", ["cancelled", "cancelled", "succeeded"])
+FAILED = ("failed", ["failed", "cancelled", "succeeded"])
+
+
+async def passed(it: Ground, seconds: float) -> None:
+    """Wait until so much time has passed in the store."""
+    store = await it.app.open_store()
+    end = await store.now() + seconds * 1000
+    if it.clock is not None:
+        it.clock.move_ms(round(seconds * 1000))
+
+    async def is_over() -> bool:
+        return await store.now() >= end
+
+    await until(is_over)
+    await store.close()
+
+
+# ---------------------------------------------------------------- in a claim
+
+
+async def test_a_step_that_expires(it: Ground) -> None:
+    run = await it.chain(it.work.options(expires=0.05).call("x"))
+    await passed(it, 0.1)
+    assert await it.ended(run) == CANCELLED
+    assert it.calls == ["always"]
+
+
+async def test_a_step_whose_deadline_is_over(it: Ground) -> None:
+    run = await it.chain(it.work.options(deadline=0.05).call("x"))
+    await passed(it, 0.1)
+    assert await it.ended(run) == FAILED
+    assert it.calls == ["always"]
+
+
+async def test_a_step_that_is_skipped_because_its_key_is_busy(it: Ground) -> None:
+    await it.app.hold("gpu", after=60)
+    run = await it.chain(it.work.options(resource="gpu", when_busy="skip").call("x"))
+    assert await it.ended(run) == CANCELLED
+    assert it.calls == ["always"]
+
+
+async def test_a_step_whose_worker_died_too_often(tmp_path: Path) -> None:
+    """The worker that takes it over tells its flow."""
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db", retry=Retry(max_retries=0, max_crashes=0))
+    async with app:
+        it = Ground(app, lambda: asyncio.sleep(0))
+        run = await it.chain(it.work.call("x"))
+        store = await app.open_store()
+        claimed = await store.claim(["default"], 1, 20, "a worker that dies")
+        assert len(claimed.claims) == 1
+        await passed(it, 0.05)
+        worker = app.worker(lease=0.5)
+        running = asyncio.create_task(worker.run())
+
+        async def has_ended() -> bool:
+            return shown(await run.get())[0] != "running"
+
+        await until(has_ended, within=25)
+        worker.stop()
+        await running
+        assert shown(await run.get()) == FAILED
+        await store.close()
+
+
+async def test_a_step_that_is_cancelled_while_it_fails(it: Ground) -> None:
+    """Its worker has not learned of the cancel when it puts the job back for a retry."""
+
+    @it.app.task(retry=Retry(max_retries=3))
+    async def unlucky(job: Job) -> str:
+        store = await it.app.open_store()
+        await store.amend([job.id], CancelJob(60_000))
+        await store.close()
+        raise ValueError("unlucky")
+
+    run = await it.chain(unlucky.call())
+    assert await it.ended(run) == CANCELLED
+
+
+# ---------------------------------------------------------------- by people
+
+
+async def test_cancel_many(it: Ground) -> None:
+    runs = [await it.chain(it.work.call(f"x{n}")) for n in range(3)]
+    result = await it.app.cancel_many(task="then")
+    assert (result.matched, result.answers) == (3, {Answer.DONE: 3})
+    for run in runs:
+        assert await it.ended(run) == ("cancelled", ["succeeded", "cancelled", "succeeded"])
+
+
+async def test_cancel_many_of_first_steps_cancels_what_follows(it: Ground) -> None:
+    runs = [await it.chain(it.work.call(f"x{n}")) for n in range(3)]
+    first = [record.steps[0].id for run in runs if (record := await run.get()) is not None]
+    for id in first:
+        await it.app.cancel(id)
+    for run in runs:
+        assert await it.ended(run) == CANCELLED
+    assert it.calls == ["always"] * 3
+
+
+async def test_cancel_many_leaves_a_flow_to_end_with_its_steps(it: Ground) -> None:
+    run = await it.chain(it.work.call("x"))
+    result = await it.app.cancel_many(all=True)
+    assert result.matched == 3
+    assert await it.ended(run) == ("cancelled", ["cancelled"] * 3)
+
+
+@pytest.mark.parametrize("keep", [0, 60])
+async def test_cancelled_steps_that_are_not_kept(tmp_path: Path, keep: int) -> None:
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db", keep_failed=keep)
+    async with app:
+        it = Ground(app, lambda: app.worker(until_empty=True).run())
+        run = await it.chain(it.work.call("x"))
+        record = await run.get()
+        assert record is not None
+        await app.cancel(record.steps[0].id)
+        await it.run()
+        assert it.calls == ["always"]
+        record = await run.get()
+        gone = ["None", "None", "succeeded"]
+        if keep:
+            assert shown(record) == CANCELLED
+        else:
+            assert record is None or shown(record)[1] == gone
+
+
+async def test_retry_many_brings_back_what_was_cancelled(it: Ground) -> None:
+    it.broken = {"x0", "x1"}
+    runs = [await it.chain(it.work.call(f"x{n}")) for n in range(3)]
+    for run in runs[:2]:
+        assert await it.ended(run) == FAILED
+    it.broken = set()
+    result = await it.app.retry_many(task="work")
+    assert (result.matched, result.answers) == (2, {Answer.DONE: 2})
+    for run in runs:
+        assert await it.ended(run) == ("succeeded", ["succeeded"] * 3)
+    assert sorted(it.calls) == sorted(
+        ["x0", "x1", "x2", "x0", "x1", "then x0", "then x1", "then x2", *["always"] * 3]
+    )
+
+
+async def test_retry_many_of_all_failed_jobs(it: Ground) -> None:
+    """The failed flow is a job, too: it comes back with its steps, and is not counted."""
+    it.broken = {"x"}
+    run = await it.chain(it.work.call("x"))
+    assert await it.ended(run) == FAILED
+    it.broken = set()
+    assert (await it.app.retry_many(all=True)).answers == {Answer.DONE: 1}
+    assert await it.ended(run) == ("succeeded", ["succeeded"] * 3)
+
+
+async def test_retry_many_of_cancelled_steps(it: Ground) -> None:
+    run = await it.chain(it.work.call("x"))
+    await it.app.cancel_many(all=True)
+    await it.run()
+    assert (await it.app.retry_many(state="cancelled")).answers == {Answer.DONE: 3}
+    assert await it.ended(run) == ("succeeded", ["succeeded"] * 3)
+    assert it.calls.index("x") < it.calls.index("then x")
+
+
+async def test_reschedule_of_a_failed_step_brings_back_what_was_cancelled(it: Ground) -> None:
+    it.broken = {"x"}
+    run = await it.chain(it.work.call("x"))
+    assert await it.ended(run) == FAILED
+    it.broken = set()
+    record = await run.get()
+    assert record is not None
+    assert await it.app.reschedule(record.steps[0].id, after=0) is Answer.DONE
+    assert await it.ended(run) == ("succeeded", ["succeeded"] * 3)
+
+
+async def test_cancel_and_retry_by_the_id_of_the_flow(it: Ground) -> None:
+    run = await it.chain(it.work.call("x"))
+    assert await it.app.cancel(run.id) is Answer.DONE
+    assert await it.ended(run) == ("cancelled", ["cancelled"] * 3)
+    assert await it.app.cancel(run.id) is Answer.TOO_LATE
+    assert await it.app.retry(run.id) is Answer.DONE
+    assert await it.ended(run) == ("succeeded", ["succeeded"] * 3)
+
+
+async def test_cancelling_a_job_that_counts_steps_cancels_the_flow(it: Ground) -> None:
+    run = await it.app.group([it.work.call(str(n)) for n in range(150)]).enqueue()
+    assert (await it.app.cancel_many(task="mita.gather")).answers == {Answer.DONE: 2}
+    state, steps = await it.ended(run)
+    assert (state, set(steps)) == ("cancelled", {"cancelled"})
+    assert it.calls == []
+
+
+async def test_delete_of_a_step_that_ended_unnoticed(it: Ground) -> None:
+    """A process died after it had cancelled the step, and before it told the flow."""
+    run = await it.chain(it.work.call("x"))
+    record = await run.get()
+    assert record is not None
+    store = await it.app.open_store()
+    await store.amend([record.steps[0].id], CancelJob(60_000))
+    await store.close()
+    assert await it.app.delete(record.steps[0].id) is Answer.DONE
+    state, steps = await it.ended(run)
+    assert (state, steps) == ("cancelled", ["None", "cancelled", "succeeded"])
+
+
+async def test_delete_many_of_steps_that_ended_unnoticed(it: Ground) -> None:
+    runs = [await it.chain(it.work.call(f"x{n}")) for n in range(2)]
+    first = [record.steps[0].id for run in runs if (record := await run.get()) is not None]
+    store = await it.app.open_store()
+    await store.amend(first, CancelJob(60_000))
+    await store.close()
+    assert (await it.app.delete_many(state="cancelled")).answers == {Answer.DONE: 2}
+    for run in runs:
+        assert await it.ended(run) == ("cancelled", ["None", "cancelled", "succeeded"])
+
+
+async def test_a_cancel_in_bulk_cancels_the_children_of_jobs(it: Ground) -> None:
+    @it.app.task
+    async def parent(job: Job) -> str:
+        return await job.run(it.work.after(3600).call("child"))
+
+    run = await it.chain(parent.call())
+    plain = await parent.enqueue()
+    await it.run()
+    assert (await it.app.cancel_many(task="parent")).answers == {Answer.DONE: 2}
+    children = (await it.app.jobs(task="work", state="cancelled")).jobs
+    assert len(children) == 2
+    assert await it.ended(run) == CANCELLED
+    assert (await it.app.get(plain.id)).state == "cancelled"  # type: ignore[union-attr]
+
+
+async def test_a_cancel_of_the_flow_cancels_the_children_of_its_steps(it: Ground) -> None:
+    @it.app.task
+    async def parent(job: Job) -> str:
+        return await job.run(it.work.after(3600).call("child"))
+
+    run = await it.app.chain(parent.call(), it.then.call).enqueue()
+    await it.run()
+    assert await run.cancel() == 2
+    assert len((await it.app.jobs(task="work", state="cancelled")).jobs) == 1
+    assert (await it.ended(run))[0] == "cancelled"
+
+
+# ---------------------------------------------------------------- at the end of a worker
+
+
+async def test_a_step_that_is_settled_while_its_worker_is_killed(it: Ground) -> None:
+    """The lease keeper settles what is left when the event loop is blocked."""
+    run = await it.chain(it.work.call("x"))
+    store = await it.app.open_store()
+    [claim] = (await store.claim(["default"], 1, 60_000, "w")).claims
+    verdict = judge(claim, Raised("ValueError: x", final=True), it.app.kept, 0.0)
+    keeper: Any = LeaseKeeper.__new__(LeaseKeeper)
+    keeper._retention = it.app.kept
+    await keeper._settle(store, [Settlement(claim, verdict)])
+    await store.close()
+    assert await it.ended(run) == FAILED
+
+
+# ---------------------------------------------------------------- damaged records
+
+
+async def test_a_step_that_has_lost_its_place(tmp_path: Path) -> None:
+    """Nobody knows whom it should tell: the patrol of its flow counts it as gone."""
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db")
+    async with app:
+        it = Ground(app, lambda: app.worker(until_empty=True).run())
+        run = await it.chain(it.work.call("x"))
+        record = await run.get()
+        assert record is not None
+        with sqlite3.connect(tmp_path / "jobs.db") as file:
+            file.execute("update _mita_job set options = x'c1' where id = ?", (record.steps[0].id,))
+        file.close()
+        for _ in range(2):
+            await it.run()
+            await patrol(await app.open_store(), run)
+        assert await it.ended(run) == ("cancelled", ["succeeded", "cancelled", "succeeded"])
+
+
+async def patrol(store: Store, run: FlowRun) -> None:
+    """Let the flow look after its steps now."""
+    await store.amend([run.id], RescheduleJob(NOW))
+    await store.close()
