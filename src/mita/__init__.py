@@ -6,7 +6,7 @@ from mita.client.bulk import Confirm, ShowProgress
 from mita.client.enqueue import TransactionalSender as TransactionalSender
 from mita.client.filters import JobFilters
 from mita.client.flow_run import FlowRun
-from mita.client.flows import Flow, GroupFlow, Link
+from mita.client.flows import Flow, GroupFlow, Link, TransactionalFlow
 from mita.client.repeat_spec import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
 from mita.engine.scheduler_process import StandaloneScheduler as Scheduler
@@ -135,6 +135,7 @@ __all__ = [
     "Task",
     "TaskOptions",
     "TimelineLine",
+    "TransactionalFlow",
     "TransactionalSender",
     "Unavailable",
     "UsageError",

@@ -113,7 +113,7 @@ async def test_the_patrol_of_a_flow_finds_an_end_that_was_told_to_nobody(
     """As if the worker had died after it settled the job that failed."""
     shop = Shop()
 
-    async def died(*_: object) -> list[Any]:
+    async def died(*_: object, **__: object) -> list[Any]:
         return []
 
     async with lab(shop.app) as it:

@@ -84,6 +84,7 @@ PROMISED = [
     "Task",
     "TaskOptions",
     "TimelineLine",
+    "TransactionalFlow",
     "TransactionalSender",
     "Unavailable",
     "UsageError",

@@ -1,6 +1,6 @@
 """A flow that was enqueued: its state, its results, cancel and retry."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -31,13 +31,15 @@ from mita.tasks.flow_step import Step
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
+from .enqueue import OpenStore
+
 R = TypeVar("R")
 
 
 class FlowTools(Struct):
     """What flows need of their app."""
 
-    store: Callable[[], Awaitable[Store]]
+    store: OpenStore
     tracker: Tracker
     tasks: Mapping[str, Task[Any, Any]]
     keep: Retention

@@ -5,11 +5,15 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from mita.errors import UsageError
-from mita.events.signals import FlowStarted
+from mita.events.signals import Enqueued, FlowStarted
 from mita.flows.delivery import STORED
 from mita.model.flow import Arrival
+from mita.model.job import NewJob
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
+from mita.ports.transactional import transactional
+from mita.rules.claim_size import CALL_JOBS
+from mita.rules.flow_plan import FlowSpec
 from mita.rules.names import check_name
 from mita.tasks import Call, Task
 from mita.tasks.flow_draft import FlowDraft
@@ -56,12 +60,75 @@ class Flow(FlowDraft):
         await self._tools.store_jobs(jobs, started)
         stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
         await (await self._tools.store()).arrive([stored])
+        return self._enqueued(flow)
+
+    def using(self, connection: Any) -> "TransactionalFlow":
+        """Enqueue in the transaction that is open on your own connection: the flow exists exactly
+        if the transaction commits. See `task.using`."""
+        make = partial(self._jobs, in_transaction=True)
+        steps = len(self._steps)
+        return TransactionalFlow(
+            self.name, steps, make, self._enqueued, connection, self._tools, self._run_sync
+        )
+
+    def _enqueued(self, flow: str) -> FlowRun:
+        """The flow as it was stored. No more steps can be added to it."""
         self._closed = (
             f"flow {self.name!r} was enqueued as {flow}: a step that is added now would not run. "
             "Add all steps before flow.enqueue(); a handler of the flow can add steps while it "
             "runs: await job.add(…)"
         )
         return FlowRun(flow, self._tools, self._run_sync, self)
+
+
+class TransactionalFlow:
+    """A flow that is enqueued on `connection`, which is inside a transaction that only the user
+    ends. `make` returns the jobs of a flow with this id, and `enqueued` its run."""
+
+    def __init__(
+        self,
+        name: str,
+        steps: int,
+        make: Callable[[str, bytes], tuple[FlowSpec, list[NewJob]]],
+        enqueued: Callable[[str], FlowRun],
+        connection: Any,
+        tools: FlowTools,
+        run_sync: RunSync,
+    ) -> None:
+        self._name, self._steps, self._make, self._enqueued = name, steps, make, enqueued
+        self._connection, self._tools, self._run_sync = connection, tools, run_sync
+
+    async def enqueue(self) -> FlowRun:
+        """Store the flow; it is there when the transaction commits."""
+        store = transactional(await self._tools.store())
+        started, parts = self._parts()
+        for jobs in parts:
+            receipts = await store.enqueue_in(self._connection, jobs)
+            self._tools.events.emit_here(Enqueued(jobs, receipts, wall_clock()))
+        return self._stored(started)
+
+    def enqueue_sync(self) -> FlowRun:
+        """`enqueue`, from code that is not async. It runs on the caller's thread, because no other
+        may use the connection."""
+        store = transactional(self._run_sync(self._tools.store()))
+        started, parts = self._parts()
+        for jobs in parts:
+            receipts = store.enqueue_in_sync(self._connection, jobs)
+            self._tools.events.emit_here(Enqueued(jobs, receipts, wall_clock()))
+        return self._stored(started)
+
+    def _parts(self) -> tuple[FlowStarted, list[list[NewJob]]]:
+        """The jobs of the flow, as many at a time as a store takes."""
+        flow = new_id()
+        with sending_flow(flow, self._name, self._steps) as trace:
+            spec, jobs = self._make(flow, trace.headers)
+        started = FlowStarted(flow, self._name, spec.steps, jobs[0].queue, wall_clock())
+        return started, [jobs[at : at + CALL_JOBS] for at in range(0, len(jobs), CALL_JOBS)]
+
+    def _stored(self, started: FlowStarted) -> FlowRun:
+        # here only: other processes must not see a flow that the user may roll back
+        self._tools.events.emit_here(started)
+        return self._enqueued(started.id)
 
 
 # ---------------------------------------------------------------- chains and groups

@@ -78,7 +78,7 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> End
     patrol = Patrol(store, claim, spec, keep)
     if len(told) >= spec.needs:
         return await _end(store, claim, patrol, together(told.values()))
-    is_stored = f"{ARRIVAL}{STORED}" in values
+    is_stored = spec.in_transaction or f"{ARRIVAL}{STORED}" in values
     if place.adder is not None and not is_stored:
         if not await stands(store, claim.id, spec, place.adder):
             return _NOTHING

@@ -33,12 +33,15 @@ class PlannedJob(Struct, frozen=True):
 
 class FlowSpec(Struct, frozen=True, array_like=True):
     """What the job of a flow knows: the name of the flow, how many steps it has, the number of the
-    first job that counts them, and how many jobs tell it. It is stored as the job's arguments."""
+    first job that counts them, and how many jobs tell it. `in_transaction`: its jobs were stored in
+    one transaction; otherwise the enqueue says when all of them are. It is stored as the job's
+    arguments."""
 
     name: str
     steps: int
     first_counter: int
     needs: int
+    in_transaction: bool = False
 
 
 read_spec = msgspec.msgpack.Decoder(FlowSpec).decode
@@ -62,7 +65,9 @@ class _Draft(Struct):
 Source: TypeAlias = tuple[int, int, bool]  # number, place, whether its result is wanted
 
 
-def plan(flow: str, name: str, steps: Sequence[PlannedStep]) -> tuple[FlowSpec, list[PlannedJob]]:
+def plan(
+    flow: str, name: str, steps: Sequence[PlannedStep], *, in_transaction: bool = False
+) -> tuple[FlowSpec, list[PlannedJob]]:
     """Return what the flow's own job knows, and the other jobs: last those that can start at once,
     and before them the jobs that they tell, so that none tells a job that is not stored yet. Steps
     have the numbers 1, 2, …; the others follow."""
@@ -70,13 +75,14 @@ def plan(flow: str, name: str, steps: Sequence[PlannedStep]) -> tuple[FlowSpec, 
     for number, step in enumerate(steps, 1):
         _connect(drafts, number, step)
     first_counter = len(drafts) + 1
-    needs = _count(drafts, len(steps), steps[0].queue)
+    more = 0 if in_transaction else 1  # the enqueue says that all of the flow is stored
+    needs = _count(drafts, len(steps), steps[0].queue, more)
     jobs = [
         PlannedJob(_place(flow, number, draft), draft.queue, draft.step)
         for number, draft in enumerate(drafts, 1)
     ]
     jobs.sort(key=lambda job: not job.place.needs)
-    return FlowSpec(name, len(steps), first_counter, needs), jobs
+    return FlowSpec(name, len(steps), first_counter, needs, in_transaction), jobs
 
 
 def plan_addition(
@@ -130,17 +136,17 @@ def _tell(drafts: list[_Draft], sources: list[Source], number: int, step: Planne
         drafts[source - 1].told.append(to)
 
 
-def _count(drafts: list[_Draft], steps: int, home: str) -> int:
+def _count(drafts: list[_Draft], steps: int, home: str, more: int) -> int:
     """Let every step tell the flow that it has ended, through counters if there are many. Returns
-    how many jobs the flow waits for."""
+    how many jobs the flow waits for; it is told by so many `more`."""
     groups, top = counter_groups(steps, len(drafts) + 1)
     for counter, members in groups.items():
         drafts.append(_Draft(home, len(members), always=True, predecessors=members))
         for number in members:
             to = Dependants(home, counter, counter, len(members), always=True)
             drafts[number - 1].counter = to
-    for number in top:  # and the enqueue says that all of the flow is stored
-        drafts[number - 1].counter = Dependants(home, 0, 0, len(top) + 1, always=True)
+    for number in top:
+        drafts[number - 1].counter = Dependants(home, 0, 0, len(top) + more, always=True)
     return len(top)
 
 

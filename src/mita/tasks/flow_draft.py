@@ -115,12 +115,16 @@ class FlowDraft:
             )
         return step.number
 
-    def _jobs(self, flow: str, headers: bytes = b"") -> tuple[FlowSpec, list[NewJob]]:
+    def _jobs(
+        self, flow: str, headers: bytes = b"", *, in_transaction: bool = False
+    ) -> tuple[FlowSpec, list[NewJob]]:
         """All jobs of the flow with this id, its own first, in the order in which they are
-        stored. `headers` carries the trace of the enqueue."""
+        stored. `headers` carries the trace of the enqueue. `in_transaction`: all of them are stored
+        in one transaction."""
         if not self._steps:
             raise UsageError(f"flow {self.name!r} has no steps: add some with flow.add(…)")
-        spec, jobs = plan(flow, self.name, steps := self._planned())
+        steps = self._planned()
+        spec, jobs = plan(flow, self.name, steps, in_transaction=in_transaction)
         own = flow_job(FLOW_TASK, steps[0].queue, flow, spec)
         return spec, [own, *(self._job(job, headers) for job in jobs)]
 
