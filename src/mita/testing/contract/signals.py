@@ -25,6 +25,7 @@ from .given import (
     claimed_ids,
     claims,
     fail,
+    jobs,
     look,
     put,
     retry,
@@ -220,3 +221,13 @@ async def test_the_values_of_a_job_can_be_read(store: Store, twin: Store) -> Non
         signal_name("approval"): b"yes",
     }
     assert await store.once_values(new_id()) == {}
+
+
+async def test_a_ready_job_among_many_that_is_signalled_still_starts(store: Store) -> None:
+    """A signal that comes first does not take the job out of its queue."""
+    many = jobs(200)
+    await store.enqueue(many)
+    ids = [one.id for one in many]
+    assert await store.amend([ids[5]], CancelJob(LONG)) == [Answer.DONE]
+    assert await store.amend([ids[1]], YES) == [Answer.DONE]
+    assert set(await claimed_ids(store, limit=300)) == {*ids} - {ids[5]}

@@ -97,7 +97,7 @@ function changes.signal(r)
   if waits and call('HEXISTS', values, WAIT_PREFIX .. name) == 1 then
     move(q, r, State.QUEUED, now)
   else
-    save(q, r)
+    save_values(q, r)
   end
   return Answer.DONE
 end

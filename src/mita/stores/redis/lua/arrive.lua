@@ -27,7 +27,7 @@ local function arrive(r, sender, value, needs)
     move(q, r, State.QUEUED, now)
     topics[q.name] = true
   else
-    save(q, r)
+    save_values(q, r)
   end
   return Answer.DONE
 end

@@ -115,6 +115,16 @@ local function move(q, r, state, due)
   save(q, r)
 end
 
+-- Write a job whose values have changed. A list has only jobs without a live part: a job that gets
+-- one moves to the sorted set, or it would pass for one that was removed from the list.
+local function save_values(q, r)
+  if r.state == State.QUEUED and not r.touched and not r.fair then
+    move(q, r, State.QUEUED, r.due)
+  else
+    save(q, r)
+  end
+end
+
 -- A job whose record cannot be read becomes a failed one. Its two parts stay as they are, so that
 -- nothing is lost.
 local function set_aside(q, r, handle, now, why)
