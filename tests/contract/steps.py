@@ -2,6 +2,7 @@
 
 from hypothesis import strategies as st
 
+from mita.model.flow import FlowPlace
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob, State, WhenBusy
 from mita.model.outcome import (
@@ -20,6 +21,7 @@ from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, LATEST, NOW, When
 from mita.model.view import JobFilter
 from mita.rules.durable import wait_name
+from mita.rules.options import with_flow
 
 QUEUES = st.sampled_from([["a"], ["a"], ["a", "b"], ["b", "a"], ["b"]])
 LIMITS = st.sampled_from([1, 2, 3, 4, 0])
@@ -32,8 +34,18 @@ NAMES = st.sampled_from(["x", "y", wait_name("x")])
 SIGNALS = st.sampled_from(["x", "x", "y"])
 
 # A moment `at` is a distance from now here; the walk adds its clock.
-LATER = [When(10), When(30), When(at=-50), When(at=25), When(at=LATEST)]
+UNTIL_TOLD = When(at=LATEST)
+LATER = [When(10), When(30), When(at=-50), When(at=25), UNTIL_TOLD]
 WHENS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, *LATER])
+STARTS = st.sampled_from([NOW, NOW, NOW, NOW, NOW, *LATER, UNTIL_TOLD, UNTIL_TOLD])
+# the options of a plain job, and of a step of a flow; for a store they are bytes
+PLACES = st.sampled_from([b"\x80", b"\x80", with_flow(b"", FlowPlace("f", 2, 2, (), None))])
+SENDERS = st.sampled_from(["a", "a", "b", "c"])
+TOLD = st.lists(
+    st.tuples(st.integers(0, 11), SENDERS, st.sampled_from([b"", b"\x00told"])),
+    min_size=1,
+    max_size=4,
+)
 
 # Each key with a rate has one rate, and is no key of jobs without it: which of two rates a key has
 # at a moment is not part of the contract. The other gates share their keys with resources.
@@ -69,10 +81,10 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     task=st.sampled_from(["t", "u"]),
     queue=st.sampled_from(["a", "a", "a", "b"]),
     payload=st.sampled_from([b"", b"\x00\xff"]),
-    options=st.just(b"\x80"),
+    options=PLACES,
     headers=st.sampled_from([b"", b"\x80"]),
     priority=PRIORITIES,
-    when=WHENS,
+    when=STARTS,
     unique=st.sampled_from([None, None, None, "u", "v"]),
     unique_for=st.sampled_from([0, 0, 30]),
     resource=st.sampled_from([None, None, "r", "r", "r", "s"]),
@@ -154,7 +166,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
         st.sampled_from(["from outside", "by Ada"]),
     ),
     st.builds(CancelJob, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
-    st.builds(RetryJob, st.sampled_from([NOW, When(20)])),
+    st.builds(RetryJob, st.sampled_from([NOW, When(20), UNTIL_TOLD])),
     st.builds(PrioritiseJob, PRIORITIES),
     st.builds(DeleteJob),
     st.builds(SignalJob, SIGNALS, st.sampled_from([b"", b"\x00yes"])),

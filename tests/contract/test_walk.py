@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from .arrival_faults import IN_SQL
 from .faults import IN_SQLITE, Fault
 from .stores import STORES
 from .walk import Walk
@@ -58,12 +59,14 @@ FOUND_BY_WALKING = (
     "a token that wakes all jobs",
     "a further key that is not freed",
     "a group that is not charged for its starts",
+    "an early release",
+    "a release that counts other values",
 )
 
 
 @pytest.mark.parametrize(
     "fault",
-    [fault for fault in IN_SQLITE if fault.what in FOUND_BY_WALKING],
+    [fault for fault in [*IN_SQLITE, *IN_SQL] if fault.what in FOUND_BY_WALKING],
     ids=lambda fault: fault.what,
 )
 def test_a_walk_over_a_broken_store_comes_to_a_difference(

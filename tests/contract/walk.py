@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 
+from mita.model.flow import Arrival
 from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, State
 from mita.model.outcome import Change, ClaimResult, Progress, Settlement, Verdict
@@ -165,6 +166,8 @@ class Walk(RuleBasedStateMachine):
     def made(self, draft: NewJob, **more: Any) -> NewJob:
         """A new job of this draft."""
         fair = draft.fair if self.groups else None
+        if draft.when == steps.UNTIL_TOLD:  # a step of a flow has no unique key
+            more |= {"unique": None, "throttle": 0, "debounce": 0}
         return replace(draft, id=self.fresh_id(), fair=fair, **more)
 
     def take_in(self, drafts: list[NewJob]) -> None:
@@ -240,6 +243,21 @@ class Walk(RuleBasedStateMachine):
         ids = self.named(picks)
         self.both(lambda store: store.amend(ids, change))
         self.both(lambda store: store.once_values(ids[0]))
+
+    @precondition(lambda self: self.jobs)
+    @rule(told=steps.TOLD)
+    def arrive(self, told: list[tuple[int, str, bytes]]) -> None:
+        """Tell jobs that wait for others, and at times any job: one that has ended, one that never
+        waited, one that is gone. How many it needs is fixed for each job."""
+        waiting = [job.id for job in self.jobs.values() if job.due == LATEST]
+        arrivals: list[Arrival] = []
+        for pick, sender, value in told:
+            id = waiting[pick % len(waiting)] if waiting and pick % 3 else self.named([pick])[0]
+            queue = self.jobs[id].queue if id in self.jobs else "a"
+            arrivals.append(Arrival(queue, id, sender, value, 1 + int(id, 16) % 3))
+        self.both(lambda store: store.arrive(arrivals))
+        for arrival in arrivals:
+            self.both(methodcaller("once_values", arrival.receiver))
 
     @precondition(lambda self: self.pairs)
     @rule(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from mita import Mita
+from mita.model.flow import Arrival, FlowPlace
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob, State
 from mita.model.outcome import (
@@ -23,13 +24,14 @@ from mita.model.outcome import (
     Verdict,
 )
 from mita.model.repeat import Repeat
-from mita.model.time import HOUR, MINUTE, NOW, When
+from mita.model.time import HOUR, LATEST, MINUTE, NOW, When
 from mita.model.view import JobFilter, WorkerView
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EventMessage
 from mita.ports.store import OnceValue, Store
 from mita.rules.durable import step_name, wait_name
 from mita.rules.judge import success
+from mita.rules.options import with_flow
 from mita.rules.readable import is_unreadable
 from mita.rules.states import TERMINAL
 
@@ -84,6 +86,11 @@ def job(queue: str, **more: Any) -> NewJob:
     return NewJob(id=new_id(), task="send", queue=queue, payload=b"\x80", **more)
 
 
+def step(place: bytes) -> NewJob:
+    """A step that waits for others."""
+    return job("steps", options=place, when=When(at=LATEST))
+
+
 class Field:
     """The store, with everything in it."""
 
@@ -93,6 +100,7 @@ class Field:
         self.healthy: list[str] = []
         self.unreadable: list[str] = []
         self.waiting: list[str] = []
+        self.steps: list[str] = []
         self._holders: list[Any] = []
 
     # ------------------------------------------------------------ before
@@ -176,6 +184,26 @@ class Field:
             for name in (wait_name(SIGNAL.name), step_name("before")):
                 await self.store.store_once(OnceValue(claim=claim, name=name, value=b"\x00"))
         assert all(await self.store.settle([Settlement(claim, waits) for claim in claims]))
+
+    async def _told(self, cases: Sequence[Case]) -> None:
+        """Steps of flows that one of two predecessors has told that it has ended, beside healthy
+        ones."""
+        place = with_flow(b"", FlowPlace("f", 3, 2, predecessors=((1, 2),)))
+        ids = await self._put([step(place) for _ in cases])
+        self._breaks("told", ids, cases)
+        await self._healthy(*(step(place) for _ in range(3)))
+        self.steps = [*ids, *self.healthy[-3:]]
+        await self._arrive("one")
+
+    async def _arrive(self, sender: str) -> list[Answer]:
+        """Tell all of these steps."""
+        answers: list[Answer] = []
+        for start in range(0, len(self.steps), 500):
+            some = self.steps[start : start + 500]
+            answers += await self.store.arrive(
+                [Arrival("steps", id, sender, b"\xc0", 2) for id in some]
+            )
+        return answers
 
     async def others(self) -> list[Case]:
         """One repeat, worker, hold, lock, once value … for each case of it."""
@@ -315,6 +343,12 @@ class Field:
         assert answers[-3:] == [Answer.DONE] * len(self.waiting[-3:])
         assert Answer.TAKEN not in answers
 
+    async def arrive(self) -> None:
+        """Every step is told that its other predecessor has ended, or an answer says why not."""
+        answers = await self._arrive("two")
+        assert len(answers) == len(self.steps)
+        assert answers[-3:] == [Answer.DONE] * len(self.steps[-3:])
+
     async def run(self) -> None:
         """A real worker, until everything healthy is done. It must not end and not stand still."""
 
@@ -348,6 +382,7 @@ class Field:
         done = success(b"\xc0", HOUR)
         back = Verdict(state=State.QUEUED)
         await self.signal()
+        await self.arrive()
         await store.settle([Settlement(claim, done) for claim in self._holders])
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while left := await self._left():
@@ -467,6 +502,7 @@ async def shake(url: str, layout: Layout, roles: Sequence[str]) -> None:
         await field.look()
         await field.amend()
         await field.signal()
+        await field.arrive()
         await field.run()
         await field.look()
         await field.check()
@@ -477,4 +513,4 @@ async def shake(url: str, layout: Layout, roles: Sequence[str]) -> None:
         await app.close()
 
 
-ROLES = ("plain", "keyed", "running", "blocked", "ended", "waiting")
+ROLES = ("plain", "keyed", "running", "blocked", "ended", "waiting", "told")

@@ -93,6 +93,7 @@ class RedisLayout:
             "blocked": "keys",
             "ended": "ended",
             "waiting": "waits",
+            "told": "steps",
         }[one.role]
         key = f"{self._root}:{{{queue}}}:{one.case.record}"
         found = self._redis.hget(key, one.id)

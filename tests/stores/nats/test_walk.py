@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from mita.model.flow import Arrival, FlowPlace
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Claim, Job, NewJob, State, WhenBusy
 from mita.model.outcome import (
@@ -28,12 +29,13 @@ from mita.model.outcome import (
     TimelineKind,
     Verdict,
 )
-from mita.model.time import HOUR, NOW, When
+from mita.model.time import HOUR, LATEST, NOW, When
 from mita.ports.ids import new_id
 from mita.ports.store import OnceValue
-from mita.rules.durable import signal_name, wait_name
+from mita.rules.durable import ARRIVAL, arrival_name, signal_name, wait_name
 from mita.rules.gates import keys_of
 from mita.rules.judge import success
+from mita.rules.options import with_flow
 from mita.rules.states import TERMINAL
 from mita.stores.nats import NatsStore, control
 from mita.stores.nats.stream.subjects import RecordKind
@@ -51,6 +53,14 @@ TWINS: list[dict[str, Any]] = [
 ]
 
 
+UNTIL_TOLD = When(at=LATEST)
+
+
+def needs_of(id: str) -> int:
+    """How many jobs must tell this one."""
+    return 1 + int(id, 16) % 3
+
+
 class Walk:
     """One walk with two handles on the same data. `jobs` are as they were last read."""
 
@@ -63,6 +73,7 @@ class Walk:
         self.most_running: int | None = None  # in the queue "a"
         self.signalled: set[tuple[str, str]] = set()
         self.waits: set[tuple[str, str]] = set()
+        self.told: dict[tuple[str, str], bytes] = {}  # values by receiver and sender
 
     @property
     def store(self) -> NatsStore:
@@ -75,6 +86,7 @@ class Walk:
             + [self.settle] * 5
             + [self.amend] * 3
             + [self.keep] * 2
+            + [self.arrive] * 3
         )
         await self.chance.choice([*acts, self.reap, self.hold, self.pause, self.limit])()
         await self.look()
@@ -92,7 +104,9 @@ class Walk:
     async def enqueue(self) -> None:
         pick = self.chance.choice
         jobs = [
-            NewJob(
+            self.waiting()
+            if self.chance.random() < 0.25
+            else NewJob(
                 **pick(TWINS),
                 id=new_id(),
                 task="t",
@@ -117,6 +131,70 @@ class Walk:
             assert receipt.created == (receipt.id == job.id)
             assert receipt.created or job.unique is not None
             self.ids += [job.id] if receipt.created else []
+
+    def waiting(self) -> NewJob:
+        """A job that waits until others have told it."""
+        pick = self.chance.choice
+        return NewJob(
+            id=new_id(),
+            task="t",
+            queue=pick(["a", "a", "b"]),
+            payload=b"",
+            options=with_flow(b"", FlowPlace("f", 2, 2)),
+            priority=pick([0, 5, 9]),
+            when=UNTIL_TOLD,
+            gates=pick(GATES),
+            resource=pick([None, "r"]),
+            fresh=pick([True, False]),
+        )
+
+    async def arrive(self) -> None:
+        """Tell jobs that wait for others, and at times any job, in one call."""
+        if not self.jobs:
+            return
+        waits = [job.id for job in self.jobs.values() if job.due == LATEST]
+        arrivals: list[Arrival] = []
+        for _ in range(self.chance.randint(1, 4)):
+            some = waits if waits and self.chance.random() < 0.7 else list(self.jobs)
+            job, value = self.jobs[self.chance.choice(some)], self.chance.choice([b"", b"told"])
+            sender = self.chance.choice("abc")
+            arrivals.append(Arrival(job.queue, job.id, sender, value, needs_of(job.id)))
+        before = {arrival.receiver: self.jobs[arrival.receiver] for arrival in arrivals}
+        expected = [self.expected(arrival, before[arrival.receiver]) for arrival in arrivals]
+        store = self.store
+        assert await store.arrive(arrivals) == expected
+        await self.look()
+        for id, job in before.items():
+            await self.check_told(
+                job,
+                Answer.DONE
+                in [
+                    answer
+                    for one, answer in zip(arrivals, expected, strict=True)
+                    if one.receiver == id
+                ],
+            )
+
+    def expected(self, arrival: Arrival, job: Job) -> Answer:
+        """The answer to an arrival, which is noted."""
+        if job.state is State.SUCCEEDED:
+            return Answer.TOO_LATE
+        known = (job.id, arrival.sender) in self.told
+        self.told.setdefault((job.id, arrival.sender), arrival.value)
+        return Answer.TAKEN if known else Answer.DONE
+
+    async def check_told(self, before: Job, is_new: bool) -> None:
+        """What the job was told is kept by sender, and the last word makes a queued job due."""
+        after, values = self.jobs[before.id], await self.store.once_values(before.id)
+        told = {sender: value for (id, sender), value in self.told.items() if id == before.id}
+        kept = {name: value for name, value in values.items() if name.startswith(ARRIVAL)}
+        assert kept == {arrival_name(sender): value for sender, value in told.items()}
+        assert after.state is before.state
+        if is_new and before.state is State.QUEUED and len(told) >= needs_of(before.id):
+            assert after.due <= before.due
+            assert after.due < await self.store.now() + 1
+        else:
+            assert after.due == before.due
 
     async def claim(self) -> None:
         store = self.store
@@ -247,6 +325,7 @@ class Walk:
             RescheduleJob(When(300)),
             CancelJob(keep=keep),
             RetryJob(NOW),
+            RetryJob(UNTIL_TOLD),
             PrioritiseJob(9),
             PrioritiseJob(0),
             DeleteJob(),
@@ -371,6 +450,7 @@ class Walk:
         views = await self.store.queues()
         counted = sum(
             view.scheduled
+            + view.waiting
             + view.ready
             + view.blocked
             + view.running
@@ -399,6 +479,8 @@ class Walk:
             await store.settle([Settlement(claim, Verdict(state=State.SUCCEEDED, keep=HOUR))])
         for name in ("x", "y"):  # what still waits is woken, by a signal that is there or by this
             await store.amend(list(self.jobs), SignalJob(name, b"at last"))
+        waiting = [job for job in self.jobs.values() if job.due == LATEST]
+        await store.amend([job.id for job in waiting], RescheduleJob(NOW))
         for _ in range(200):
             turn = await store.claim(QUEUES, 50, HOUR, "w")
             await store.settle(

@@ -80,7 +80,7 @@ def _answer_to_arrival(found: Row | None, name: str, is_first: bool) -> Answer:
     if found is None:
         return Answer.UNKNOWN
     _, _, state, known, _ = found
-    if State(state) is State.SUCCEEDED:
+    if State(state) is State.SUCCEEDED or known is None:
         return Answer.TOO_LATE
     return Answer.DONE if is_first and name not in known else Answer.TAKEN
 

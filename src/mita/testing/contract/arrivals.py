@@ -21,6 +21,7 @@ from .given import (
     claimed_ids,
     claims,
     fail,
+    jobs,
     look,
     put,
     running,
@@ -227,3 +228,13 @@ async def test_a_value_of_an_arrival_can_be_empty_or_binary(store: Store) -> Non
         arrival_name("a"): b"",
         arrival_name("b"): bytes(range(256)),
     }
+
+
+async def test_a_ready_job_among_many_that_is_told_still_starts(store: Store) -> None:
+    """What a job is told does not take it out of its queue."""
+    many = jobs(200)
+    await store.enqueue(many)
+    ids = [one.id for one in many]
+    assert await store.amend([ids[5]], CancelJob(LONG)) == [Answer.DONE]
+    assert await store.arrive([arrival(ids[1])]) == [Answer.DONE]
+    assert set(await claimed_ids(store, limit=300)) == {*ids} - {ids[5]}

@@ -1,7 +1,8 @@
 -- arrive: tell jobs how others have ended. A queued job that enough jobs have told is due now.
 -- In: for each arrival its receiver, name (of the once value), value, and how many the receiver
 --     needs.
--- Out: receiver, queue, state, the names that it had before, whether it is due now.
+-- Out: receiver, queue, state, the names that it had before (null if its values cannot be read),
+--      whether it is due now.
 with clock as materialized (select {now} as now),
 told as materialized (
   select v.receiver, max(v.needs) as needs,
@@ -12,11 +13,14 @@ told as materialized (
   ) as v (receiver, name, value, needs)
   group by v.receiver
 ),
-found as materialized (
-  select j.id, j.queue, j.state, j.due, t.needs, coalesce(j.memos, '{}') as before,
-         t.memos || coalesce(j.memos, '{}') as after
+locked as materialized (
+  select j.id, j.queue, j.state, j.due, t.needs, t.memos as new, coalesce(j.memos, '{}') as before
   from told as t join mita._job as j on j.id = t.receiver order by j.id
   for update of j
+),
+found as materialized (
+  select l.*, case jsonb_typeof(l.before) when 'object' then l.new || l.before end as after
+  from locked as l
 ),
 counted as materialized (
   select f.*, f.state = {queued} and f.due > clock.now and f.needs <= (
@@ -30,4 +34,6 @@ written as (
   from counted as c, clock
   where j.id = c.id and c.state <> {succeeded} and c.after <> c.before
 )
-select c.id, c.queue, c.state, array(select jsonb_object_keys(c.before)), c.is_due from counted as c
+select c.id, c.queue, c.state,
+       case when c.after is not null then array(select jsonb_object_keys(c.before)) end, c.is_due
+from counted as c
