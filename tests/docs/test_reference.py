@@ -8,6 +8,8 @@ from mita import Mita
 from mita.rules.explain.evidence import ReasonCode
 from mita.rules.states import as_mermaid
 
+from .pages import PAGES, blocks
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -46,3 +48,14 @@ def test_every_reason_of_why_is_in_its_guide() -> None:
     text = (DOCS / "guide" / "why.md").read_text()
     _, *rows = re.findall(r"^\| `([a-z ]+)` \|", text, re.MULTILINE)
     assert sorted(rows) == sorted(code.value for code in ReasonCode)
+
+
+def test_examples_use_step_and_keep_once_for_values_that_all_jobs_share() -> None:
+    calls = [
+        call
+        for page in PAGES
+        for block in blocks(page)
+        for call in re.findall(r"\.once(?:_sync)?\(.*", block.text)
+    ]
+    assert calls
+    assert [call for call in calls if 'scope="global"' not in call] == []
