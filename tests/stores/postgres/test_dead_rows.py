@@ -69,7 +69,7 @@ async def pages_read(store: PostgresStore, marks: Watermarks) -> int:
     context = PostgresContext(store._state)
     context.watermarks = marks
     search = ClaimSearch(context, [QUEUE], 1, LONG, "w")
-    plan = await explained(store, search._claim(1, synced=True))
+    plan = await explained(store, search.statement.claim(1, synced=True, keys_first=True))
     parts = {part.get("Subplan Name"): part for part in plan["Plans"]}
     assert parts["CTE candidate"]["Actual Rows"] == 1
     [claim] = await claims(store, 1)

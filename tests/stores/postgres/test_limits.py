@@ -8,9 +8,12 @@ import pytest
 
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Claim, NewJob, Receipt, State
-from mita.stores.postgres import PostgresStore
+from mita.model.time import When
+from mita.stores.postgres import PostgresStore, connection
 from mita.stores.postgres.claim import ClaimSearch
 from mita.stores.postgres.context import PostgresContext
+from mita.stores.postgres.limits.hints import CLAIM_STATEMENTS
+from mita.stores.postgres.server.connect import PsycopgConnection
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.testing.contract.given import (
     LONG,
@@ -167,15 +170,48 @@ async def test_a_claim_does_not_look_at_the_waiters_of_a_rate(store: PostgresSto
     await put(store)
     context = PostgresContext(store._state)
     search = ClaimSearch(context, [QUEUE], 1, LONG, "w")
-    before = pages(await explained(store, search._claim(1, synced=True)))
+    before = pages(await explained(store, search.statement.claim(1, synced=True, keys_first=True)))
     await store.enqueue(jobs(WAITERS, gates=(Gate("hot", None, HOUR_US, 1),), priority=9))
     while (await store.claim([QUEUE], 1000, LONG, "w")).again == 0:
         pass
     [view] = await store.resources(key="hot")
     assert view.waiting == WAITERS - 1
     await put(store)
-    after = pages(await explained(store, search._claim(1, synced=True)))
+    after = pages(await explained(store, search.statement.claim(1, synced=True, keys_first=True)))
     assert after < 3 * before
+
+
+async def test_a_claim_beside_the_waiters_of_a_rate_is_one_statement(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I14: it reads when the clock opens the next key, and nothing else of limits. With a hold it
+    is another statement, and after the hold the first one again."""
+    await store.enqueue(jobs(3, gates=(Gate("hot", None, HOUR_US, 1),)))
+    while (await store.claim([QUEUE], 1000, LONG, "w")).again == 0:
+        pass
+    sent: list[str] = []
+    execute, statements = connection.execute, store._state.statements
+
+    async def noted(on: PsycopgConnection, text: str, values: dict[str, Any]) -> Any:
+        sent.append(text)
+        return await execute(on, text, values)
+
+    async def kinds() -> list[str]:
+        sent.clear()
+        await put(store)
+        assert len(await claims(store)) == 1
+        return [
+            kind for text in sent for kind in CLAIM_STATEMENTS.values() if text == statements[kind]
+        ]
+
+    monkeypatch.setattr(connection, "execute", noted)
+    assert await kinds() == ["claim_keyed"]
+    await store.hold([QUEUE], "other", When(LONG))
+    assert await kinds() == ["claim_keyed", "claim_limited"]
+    assert await kinds() == ["claim_limited"]
+    await store.hold([QUEUE], "other", When(0))
+    assert await kinds() == ["claim_limited"]
+    assert await kinds() == ["claim_keyed"]
 
 
 async def test_a_job_that_a_rate_wakes_and_that_starts_at_once_voids_no_watermark(

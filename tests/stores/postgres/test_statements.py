@@ -8,7 +8,7 @@ import pytest
 from mita.model.job import Asked, State
 from mita.model.outcome import TimelineKind
 from mita.stores.postgres.server.fragments import FRAGMENTS
-from mita.stores.postgres.server.statements import PostgresStatements, read
+from mita.stores.postgres.server.statements import VARIANTS, PostgresStatements, read
 
 NAMES = sorted(
     entry.name.removesuffix(".sql")
@@ -16,7 +16,7 @@ NAMES = sorted(
 )
 RULES = {*State, *Asked, *TimelineKind} - {""}
 # "active" and "committed" are words of PostgreSQL itself
-FILLED_IN_LATER = {"now", "where", "candidate", "columns"}
+FILLED_IN_LATER = {"now", "where"}.union(*(parts for _, parts in VARIANTS.values()))
 
 
 @pytest.mark.parametrize("name", NAMES)

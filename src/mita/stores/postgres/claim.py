@@ -1,12 +1,11 @@
 """Claiming jobs.
 
-A claim is one statement for all queues: `claim.sql`, or `claim_limited.sql` if one of them has
-holds or ever had limits. It takes jobs without keys at once. Jobs with keys are only shown;
-`limits.admit` then decides which of them may run. When the clock has opened keys (a hold has
-ended, a rate has tokens again), the jobs that waited there are woken first and the claim is made
-again. Queues with a limit or with fair groups are claimed one by one (`limits.queue_claim`)."""
+A claim is one statement for all queues (`throughput.claim_statement`). It takes jobs without keys
+at once. Jobs with keys are only shown; `limits.admit` then decides which of them may run. When the
+clock has opened keys (a hold has ended, a rate has tokens again), the jobs that waited there are
+woken first and the claim is made again. Queues with a limit or with fair groups are claimed one by
+one (`limits.queue_claim`)."""
 
-import time
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -17,15 +16,13 @@ from mita.model.time import Moment, Wait
 
 from . import codec, resources
 from .codec import Rows
-from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
+from .context import PostgresContext, RoundTrip, RoundTrips, query
 from .limits import admit
-from .limits.bounds import CLAIM_SCAN_JOBS
+from .limits.bounds import CLAIM_SCAN_JOBS, WOKEN_KEYS
 from .limits.due_keys import ClaimOrder, DueKeys
-from .limits.hints import CLAIM_STATEMENTS
 from .limits.queue_claim import QueueClaim
-from .server.arrays import numbers, texts
 from .settle import SettleBatch, after_a_lost_answer, settle_part
-from .throughput.watermarks import queue_priorities
+from .throughput.claim_statement import ClaimStatement
 
 
 class ClaimSearch:
@@ -37,17 +34,13 @@ class ClaimSearch:
         self._context = context
         self.queues = list(dict.fromkeys(queues))
         self.limit, self.lease, self.worker = limit, lease, worker
-        names, priorities = queue_priorities(self.queues)
-        self._where = {
-            "queues": texts(names),
-            "priorities": numbers(priorities),
-            "names": texts(self.queues),
-        }
+        self.statement = ClaimStatement(context, self.queues, lease, worker)
         self.claims: list[Claim] = []
         self.busy: list[Busy] = []
         self.looked_at = 0
         self.cut_short = False
         self._woke = False
+        self._is_header_old = False
         self._due: DueKeys | None = None
 
     @property
@@ -55,83 +48,48 @@ class ClaimSearch:
         """How many jobs the next statement may take or show."""
         return min(self.limit - len(self.claims), CLAIM_SCAN_JOBS)
 
-    def queries(self, *, synced: bool, besides: int = 0) -> list[Query]:
-        """The claim, and from time to time a read of the first waiting jobs for the watermarks.
-        `besides` jobs are taken beside it."""
-        self._room = self.room - besides
-        self._read_from = self._context.watermarks.read_from(self.queues)
-        self._started_s = time.monotonic()
-        queries = [self._claim(self._room, synced=synced)]
-        if self._read_from is not None:
-            read_from = numbers(self._read_from)
-            queries.append(query("claim_watermarks", **self._where, watermarks=read_from))
-        return queries
+    @property
+    def _is_full(self) -> bool:
+        """Whether to claim again at once, whatever the header says."""
+        return self.cut_short or (self.limit > 0 and len(self.claims) >= self.limit)
 
     def look(self) -> RoundTrip:
         """A claim by itself. Its commit does not wait for the disk. If a crash of the server undoes
         it, the job waits as before and runs again; the first run has a token that no other run
         gets, so it can settle nothing. Jobs with keys are taken by `limits.admit`, with a synced
         commit: undone, their keys would be free while they run."""
-        return RoundTrip(*self.queries(synced=False), first=True, last=True)
-
-    def _claim(self, limit: int, *, synced: bool) -> Query:
-        watermarks, hints = self._context.watermarks, self._context.hints
-        self._is_mixed, self._is_limited = hints.mixed, hints.are_limited(self.queues)
-        return query(
-            CLAIM_STATEMENTS[self._is_limited, self._is_mixed],
-            **self._where,
-            watermarks=numbers(watermarks.of(self.queues)),
-            behind=watermarks.behind,
-            ageing=hints.ageing,
-            keys_first=not self._woke,
-            limit=limit,
-            lease=self.lease,
-            worker=self.worker,
-            unsynced=not synced,
-        )
-
-    def any_due(self) -> Query:
-        """Whether any job is due, of the queues that need no care."""
-        names, priorities = queue_priorities(
-            [queue for queue in self.queues if queue not in self._context.hints.careful]
-        )
-        return query("claim_any_due", queues=texts(names), priorities=numbers(priorities))
+        keys_first = not self._woke
+        queries = self.statement.queries(self.room, synced=False, keys_first=keys_first)
+        return RoundTrip(*queries, first=True, last=True)
 
     def read(self, answers: list[Rows]) -> Rows:
-        """Read the answers to `queries`. Returns the rows of the jobs taken or shown."""
-        rows = answers[0]
-        self.header = header = codec.claim_header(rows.pop(0)[0])
-        watermarks = self._context.watermarks
-        hold = watermarks.still_hold(header.now, header.behind, len(rows))
-        if hold and self._read_from is not None:
-            firsts = [due for _, due in answers[1]]
-            took_s = time.monotonic() - self._started_s
-            watermarks.move(self.queues, header.now, firsts, self._read_from, took_s)
+        """Read the answers to a claim. Returns the rows of the jobs taken or shown."""
+        rows = self.statement.read(answers)
+        self.header, self._is_header_old = self.statement.header, False
         self.looked_at += len(rows)
         return rows
 
     def go_on(self, rows: Rows) -> RoundTrips[bool]:
         """Deal with the jobs that a claim has shown. Returns whether to claim again."""
-        hints = self._context.hints
-        if (self.header.ended_holds or self.header.due_keys) and not self._woke:
+        statement, header = self.statement, self.header
+        is_right = statement.was_right()
+        if is_right and not self._woke and (header.has_due_keys or header.has_ended_holds):
             if (again := (yield from self._wake())) is None:
                 return True
-            rows = again
-        header = self.header
-        if self._is_limited or header.is_limited:
-            hints.saw(self.queues, is_limited=header.is_limited, careful=header.careful)
-            if not self._is_limited:
-                return True
+            rows, header = again, self.header
+            is_right = statement.was_right()
+        if not is_right:
+            yield from self._leave_woken()
+            return True
         if header.careful:
             yield from self._leave_woken()
             yield from self._queue_by_queue(header.careful)
             return False
-        hints.mixed = header.mixed
-        if header.mixed and not self._is_mixed:
+        if not statement.was_in_order():
             yield from self._leave_woken()
             return True
-        found_all = len(rows) < self._room and not header.is_short
-        self.claims += yield from self._limited(rows) if self._is_limited else self._plain(rows)
+        found_all = len(rows) < statement.limit and not header.is_short
+        self.claims += yield from self._plain(rows) if statement.is_plain else self._limited(rows)
         if found_all or self.room <= 0 or self.cut_short:
             return False
         self.cut_short = self.looked_at >= CLAIM_SCAN_JOBS or not rows
@@ -141,12 +99,14 @@ class ClaimSearch:
         """Wake the jobs that wait at keys which the clock has opened. Returns the rows of the claim
         that follows in the same transaction; None: there was none."""
         self._woke = True
-        if self.header.ended_holds:
-            [ended] = yield RoundTrip(query("key_ended_holds", queues=self._where["names"]))
+        names = self.statement.names
+        if self.header.has_ended_holds:
+            [ended] = yield RoundTrip(query("key_ended_holds", queues=names))
             yield from resources.wake_all(self._context, ended)
-        if not self.header.due_keys:
+        if not self.header.has_due_keys:
             return None
-        due = DueKeys(self._context, self.header.due_keys)
+        [keys] = yield RoundTrip(query("key_due", queues=names, limit=WOKEN_KEYS), last=True)
+        due = DueKeys(self._context, keys)
         yield from due.lock()
         if self.header.careful or not 0 < due.count < self.room:
             yield RoundTrip(*due.release(), last=True)
@@ -157,7 +117,9 @@ class ClaimSearch:
         """Claim in the transaction that wakes these jobs."""
         self._due = due
         show = [one for one in due.show() if one is not None]
-        answers = yield RoundTrip(*show, *self.queries(synced=True, besides=due.count))
+        room = self.room - due.count
+        claim = self.statement.queries(room, synced=True, keys_first=False)
+        answers = yield RoundTrip(*show, *claim)
         due.rows = answers[0]
         return self.read(answers[len(show) :])
 
@@ -187,52 +149,48 @@ class ClaimSearch:
         shown = codec.plain_claims(rows)
         if keyed := [claim for claim in shown if claim.resource is not None]:
             admitted = yield from admit.admit(self._context, keyed, self.lease, self.worker)
-            yield from self._read_admitted(admitted, len(keyed))
+            self._read_admitted(admitted, len(keyed))
             taken = {claim.id for claim in admitted.claims}
             return [claim for claim in shown if claim.resource is None or claim.id in taken]
         return shown
 
     def _limited(self, rows: Rows) -> RoundTrips[list[Claim]]:
         """The jobs that are claimed, in their order."""
-        shown, unreadable = codec.shown_claims(rows, first=1)  # after the header
         due, self._due = self._due, None
         leaves = False
         if due is not None:
-            is_full = len(rows) == self._room
+            is_full = len(rows) == self.statement.limit
             order = ClaimOrder(self.queues, self._context.hints.ageing)
-            shown, leaves = due.joined(shown, unreadable, order, is_full=is_full)
-        keyed = [one for one in shown if one.claim.resource is not None or one.claim.gates]
-        locked = None
-        if due is not None:
-            candidates = [(one.claim.id, one.limit, one.when_busy) for one in keyed]
-            locked = admit.LockedJobs(due.states, candidates, leaves)
-        claims = [one.claim for one in shown]
+            rows, leaves = due.joined(rows, order, is_full=is_full)
+        claims, keyed, candidates, unreadable = codec.shown_claims(rows)
+        locked = None if due is None else admit.LockedJobs(due.states, candidates, leaves)
         if not keyed and not unreadable and locked is None:
             return claims
+        aside = resources.aside(unreadable)
         admitted = yield from admit.admit(
-            self._context,
-            [one.claim for one in keyed],
-            self.lease,
-            self.worker,
-            locked,
-            resources.aside(unreadable),
+            self._context, keyed, self.lease, self.worker, locked, aside
         )
-        yield from self._read_admitted(admitted, len(keyed))
+        self._read_admitted(admitted, len(keyed))
         started = {claim.id: claim for claim in admitted.claims}
-        left = {one.claim.id for one in keyed}.difference(started)
+        left = {claim.id for claim in keyed}.difference(started)
         return [started.get(claim.id, claim) for claim in claims if claim.id not in left]
 
-    def _read_admitted(self, admitted: admit.Admitted, shown: int) -> RoundTrips[None]:
+    def _read_admitted(self, admitted: admit.Admitted, shown: int) -> None:
         self.busy += admitted.busy
         decided = len(admitted.claims) + len(admitted.busy)
         self.cut_short = self.cut_short or decided < shown
-        if admitted.busy or admitted.has_other_wakes:
+        self._is_header_old = bool(admitted.busy) or admitted.has_other_wakes
+
+    def renew_header(self) -> RoundTrips[None]:
+        """Read the header again if it is needed and no longer right: a job that was blocked just
+        now may wait for the clock."""
+        if self._is_header_old and not self._is_full:
             yield from self._read_header()
 
     def _read_header(self) -> RoundTrips[None]:
-        """A claim of no job, for its header: a job that was blocked just now may wait for the
-        clock."""
-        [[(header, *_)]] = yield RoundTrip(self._claim(0, synced=False), last=True)
+        """A claim of no job, for its header."""
+        claim = self.statement.claim(0, synced=False, keys_first=False)
+        [[(header, *_)]] = yield RoundTrip(claim, last=True)
         self.header = codec.claim_header(header)
 
     def _queue_by_queue(self, careful: list[str]) -> RoundTrips[None]:
@@ -261,7 +219,7 @@ class ClaimSearch:
 
     def result(self, took: list[bool]) -> ClaimResult:
         """What was claimed, and when to claim again."""
-        if self.cut_short or (self.limit and len(self.claims) >= self.limit):
+        if self._is_full:
             return ClaimResult(took, self.claims, 0, self.busy)
         now, next_due = self.header.now, self.header.next_due
         wait = None if next_due is None else max(0, next_due - now)
@@ -282,7 +240,8 @@ def settle_and_claim(
     if batch.is_simple and limit and search.queues:
         [part] = batch.rounds
         queries = part.queries()
-        answers = yield RoundTrip(*queries, *search.queries(synced=True), last=True)
+        look = search.statement.queries(search.room, synced=True, keys_first=True)
+        answers = yield RoundTrip(*queries, *look, last=True)
         part.read(context, answers[: len(queries)])
         rows = search.read(answers[len(queries) :])
         yield from part.second_look(context, last=True)
@@ -303,7 +262,7 @@ def claim(
         return ClaimResult([], [], None)
     yield from _search(search, (yield from search.begin()))
     if not limit:
-        [[(due,)]] = yield RoundTrip(search.any_due(), last=True)
+        [[(due,)]] = yield RoundTrip(search.statement.any_due(), last=True)
         search.cut_short = due
     return search.result([])
 
@@ -311,3 +270,4 @@ def claim(
 def _search(search: ClaimSearch, rows: Rows) -> RoundTrips[None]:
     while (yield from search.go_on(rows)):
         rows = search.read((yield search.look()))
+    yield from search.renew_header()

@@ -56,16 +56,27 @@ def claim_values(row: str, now: str = "clock.now", **more: str) -> list[str]:
     return [value or "null" for value in values]
 
 
-# What decides beside the fields of a claim whether and when its job starts.
-_DECIDES = ("seq", "most", "when_busy")
-_CLAIMED = claim_values("c", "c.now")
-_PLAIN_CLAIMED = _CLAIMED[:_PLAIN_FIELDS]
+# What decides beside the fields of a plain claim whether and when its job starts.
+_DECIDES = ("gates", "seq", "most", "when_busy")
+_PLAIN_CLAIMED = claim_values("c", "c.now")[:_PLAIN_FIELDS]
+_HAS_KEYS = "c.resource is not null or c.gates is not null"
+
+
+def _shown_row(row: str, now: str, has_keys: str) -> list[str]:
+    """The columns of `ShownRow`, as SQL."""
+    of_keys = [f"case when {has_keys} then {row}.{name} end" for name in ("most", "when_busy")]
+    fields = claim_values(row, now)[:_PLAIN_FIELDS]
+    return ["null", *fields, f"{row}.gates::text", f"{row}.seq", *of_keys]
+
+
 CLAIM_TEXTS = {
     "claim_columns": ", ".join(f"j.{column(name)}" for name in CLAIM),
-    "decided_columns": ", ".join(f"j.{name}" for name in (*map(column, CLAIM), *_DECIDES)),
-    "claim_nulls": ", ".join("null" for _ in (*_CLAIMED, *_DECIDES)),
-    "claimed": ", ".join([*_CLAIMED, *(f"c.{name}" for name in _DECIDES)]),
-    "woken": ", ".join([*claim_values("j"), *(f"j.{name}" for name in _DECIDES)]),
+    "decided_columns": ", ".join(
+        f"j.{name}" for name in dict.fromkeys((*map(column, CLAIM), *_DECIDES))
+    ),
+    "shown_row_nulls": ", ".join("null" for _ in _shown_row("c", "c.now", "true")[1:]),
+    "shown_row": ", ".join(_shown_row("c", "c.now", _HAS_KEYS)[1:]),
+    "woken_row": ", ".join(_shown_row("j", "clock.now", "true")),
     "plain_claim_nulls": ", ".join("null" for _ in _PLAIN_CLAIMED),
     "plain_claimed": ", ".join(_PLAIN_CLAIMED),
     "reaped": ", ".join(claim_values("e", lost="e.worker")),
@@ -74,22 +85,37 @@ CLAIM_TEXTS = {
 
 
 class ClaimHeader(msgspec.Struct, frozen=True):
-    """What `claim.sql` says of all queues, in its first row: the clock; the next point in time at
-    which a job is due or the clock opens a key; the value of the sequence `_behind`; whether the
-    queues have holds or ever had limits; whether jobs of several priorities are due that age; and
-    whether due jobs were left out because others had locked them. Only `claim_limited.sql` says how
-    many holds have ended and must be removed; the first keys whose waiting jobs the clock may wake;
-    and which queues have limits or fair groups."""
+    """What a claim says of all its queues, in its first row: the clock; the next point in time at
+    which a job is due or the clock opens a key; the value of the sequence `_behind`; whether
+    nothing was taken because of limits; whether jobs of several priorities are due that age; and
+    whether due jobs were left out because others had locked them.
+
+    `claim_facts_keyed` also says when the clock wakes the first job that waits at a rate, and
+    whether there are holds, limits or fair groups. `claim_facts_limited` also says when the first
+    hold ends; which queues have limits or fair groups; and whether there are holds or ever were
+    limits at all."""
 
     now: int
     next_due: int | None  # not checked: a record that cannot be read must not stop all claims
     behind: int
-    is_limited: bool
+    waits: bool
     mixed: bool = False
     is_short: bool = False
-    ended_holds: int = 0
-    due_keys: list[tuple[str, str]] | None = None
+    first_wake: int | None = None
+    is_stopped: bool = False
+    next_hold: int | None = None
     careful: list[str] | None = None
+    is_limited: bool = True
+
+    @property
+    def has_due_keys(self) -> bool:
+        """Whether the clock may wake jobs that wait at keys."""
+        return self.first_wake is not None and self.first_wake <= self.now
+
+    @property
+    def has_ended_holds(self) -> bool:
+        """Whether holds have ended, and are not removed yet."""
+        return self.next_hold is not None and self.next_hold <= self.now
 
 
 class QueueHeader(msgspec.Struct, frozen=True):
@@ -137,31 +163,46 @@ claim_header = msgspec.json.Decoder(ClaimHeader).decode
 queue_header = msgspec.json.Decoder(QueueHeader).decode
 
 
-class ShownClaim(NamedTuple):
-    """A job as `claim_limited.sql` and `key_show.sql` show it: the claim that it would be, its age,
-    how many may hold its resource key, and its busy policy."""
-
-    claim: Claim
-    seq: int
-    limit: int
-    when_busy: str
+_PLAIN_COLUMNS = 1 + _PLAIN_FIELDS  # with the header
 
 
-def shown_claims(rows: Iterable[Row], first: int) -> tuple[list[ShownClaim], list[UnreadableRow]]:
-    """The jobs in these rows, whose columns from `first` on are those of a `ShownClaim`. Also the
-    rows whose gates cannot be read."""
-    unreadable: list[UnreadableRow] = []
-    end = -len(_DECIDES)
-    found = [
-        ShownClaim(claim, *row[end:])
-        for row in rows
-        if (claim := _claim(row[first:end], unreadable)) is not None
-    ]
-    return found, unreadable
+class ShownRow:
+    """Where to find what in a row of a claim of queues that may have limits, and of `key_show`: the
+    header, the fields of a plain claim, and what `_DECIDES` names. A job without keys has no busy
+    policy."""
+
+    id, queue, priority, due = (
+        1 + _FIELDS.index(name) for name in ("id", "queue", "priority", "due")
+    )
+    gates, seq, limit, when_busy = range(_PLAIN_COLUMNS, _PLAIN_COLUMNS + len(_DECIDES))
+
+
+class ShownClaims(NamedTuple):
+    """The jobs in some rows as the claims that they would be; those of them that have keys; for
+    each of these its id, how many may hold its resource key, and its busy policy; and the rows
+    whose gates cannot be read."""
+
+    claims: list[Claim]
+    keyed: list[Claim]
+    candidates: Rows
+    unreadable: list[UnreadableRow]
+
+
+def shown_claims(rows: Rows) -> ShownClaims:
+    """The jobs in rows with the columns of `ShownRow`."""
+    shown = ShownClaims([], [], [], [])
+    for row in rows:
+        if row[ShownRow.when_busy] is None:
+            shown.claims.append(Claim(*row[1:_PLAIN_COLUMNS]))
+        elif (claim := _claim(row[1 : _PLAIN_COLUMNS + 1], shown.unreadable)) is not None:
+            shown.claims.append(claim)
+            shown.keyed.append(claim)
+            shown.candidates.append((claim.id, row[ShownRow.limit], row[ShownRow.when_busy]))
+    return shown
 
 
 def plain_claims(rows: Iterable[Row]) -> list[Claim]:
-    """The claims in these rows of `claim.sql`."""
+    """The claims in these rows of a claim of queues without limits."""
     return [Claim(*row[1:]) for row in rows]
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import pq
+from psycopg import AsyncRawCursor, pq
 
 from mita.errors import MitaError, StoreError
 from mita.ports.backoff import Backoff
@@ -17,6 +17,7 @@ from .context import PostgresContext, Query, RoundTrip, RoundTrips, StoreState
 from .server.connect import CALL_TIMEOUT_S, PsycopgConnection, connect, is_pooled
 from .server.errors import NoAnswerInTime, translated, was_rolled_back
 from .server.silence import SilenceWatchdog
+from .server.statements import numbered
 
 T = TypeVar("T")
 FIRST_RETRY_S, LONGEST_RETRY_S, MOST_RETRIES = 0.05, 1.6, 6  # after a transient error
@@ -187,19 +188,28 @@ async def _send(
     # what a pipeline sends in one go is a transaction by itself
     alone = begin and end and not trip.snapshot
     if alone and not commit and len(texts) <= 1:
-        cursors = [await connection.execute(text, values, binary=True) for text, values in texts]
+        cursors = [await execute(connection, text, values) for text, values in texts]
     else:
         async with connection.pipeline():
             if commit:
                 await connection.execute("commit")
             if begin and not alone:
                 await connection.execute(BEGIN_SNAPSHOT if trip.snapshot else "begin")
-            cursors = [
-                await connection.execute(text, values, binary=True) for text, values in texts
-            ]
+            cursors = [await execute(connection, text, values) for text, values in texts]
             if end and not alone:
                 await connection.execute("commit")
     return [
         await cursor.fetchall() if cursor.description else []
         for cursor in cursors[len(queries) - len(trip.queries) :]
     ]
+
+
+async def execute(
+    connection: PsycopgConnection, text: str, values: dict[str, Any]
+) -> AsyncRawCursor[tuple[Any, ...]]:
+    """Send a statement with its values. The cursor takes the text as it is: another one looks for
+    named values in it, each time if the text has more than 4,096 characters."""
+    statement, names = numbered(text)
+    cursor = AsyncRawCursor(connection)
+    cursor.format = pq.Format.BINARY
+    return await cursor.execute(statement, [values[name] for name in names])

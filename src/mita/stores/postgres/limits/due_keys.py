@@ -4,12 +4,13 @@ The claim goes on in the same transaction: the woken jobs are shown to it, and t
 and known. So a job that starts is never seen in the queue by others, whose watermarks stay right:
 its due time is old."""
 
+from bisect import insort
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mita.model.time import Wait
 from mita.stores.postgres import resources
-from mita.stores.postgres.codec import Rows, ShownClaim, UnreadableRow, shown_claims
+from mita.stores.postgres.codec import Row, Rows, ShownRow
 from mita.stores.postgres.context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from mita.stores.postgres.server.arrays import numbers
 from mita.stores.postgres.throughput.watermarks import ResourceKey
@@ -23,11 +24,11 @@ class ClaimOrder(NamedTuple):
     queues: list[str]
     ageing: Wait | None
 
-    def place(self, one: ShownClaim) -> tuple[int, ...]:
-        """The place of a job in this order."""
-        claim, ageing = one.claim, self.ageing
-        rank = -claim.priority if ageing is None else claim.due - claim.priority * ageing
-        return self.queues.index(claim.queue), rank, -claim.priority, claim.due, one.seq
+    def place(self, row: Row) -> tuple[int, ...]:
+        """The place of a job in this order. `row` has the columns of `ShownRow`."""
+        priority, due, ageing = row[ShownRow.priority], row[ShownRow.due], self.ageing
+        rank = -priority if ageing is None else due - priority * ageing
+        return self.queues.index(row[ShownRow.queue]), rank, -priority, due, row[ShownRow.seq]
 
 
 class DueKeys:
@@ -72,24 +73,19 @@ class DueKeys:
         self._context.hints.expect(self.states.now, self.states.wakes.items())
         return queries
 
-    def joined(
-        self,
-        shown: list[ShownClaim],
-        unreadable: list[UnreadableRow],
-        order: ClaimOrder,
-        *,
-        is_full: bool,
-    ) -> tuple[list[ShownClaim], bool]:
-        """The jobs that the claim has shown and the woken jobs, in their order; and whether
-        some that were woken are left out: the claim `is_full`, and they come after its last job.
-        The claim may also have seen some of them in the queue."""
-        woken, more = shown_claims(self.rows, first=0)
-        unreadable += more
+    def joined(self, shown: Rows, order: ClaimOrder, *, is_full: bool) -> tuple[Rows, bool]:
+        """The jobs that the claim has shown in this order, with the woken jobs among them; and
+        whether some that were woken are left out: the claim `is_full`, and they come after its last
+        job. The claim may also have seen some of them in the queue."""
+        woken = self.rows
         if is_full and shown:
             last = order.place(shown[-1])
-            woken = [one for one in woken if order.place(one) <= last]
-        by_id = {one.claim.id: one for one in (*woken, *shown)}
-        return sorted(by_id.values(), key=order.place), len(woken) < len(self.rows)
+            woken = [row for row in woken if order.place(row) <= last]
+        ids = {row[ShownRow.id] for row in woken}
+        all = [row for row in shown if row[ShownRow.id] not in ids]
+        for row in woken:
+            insort(all, row, key=order.place)
+        return all, len(woken) < len(self.rows)
 
     def release(self) -> list[Query | None]:
         """Wake the jobs for any claim."""

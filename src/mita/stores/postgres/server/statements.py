@@ -9,13 +9,52 @@ from .fragments import FRAGMENTS
 STORE_PACKAGE = __name__.rpartition(".server.")[0]
 SERVER_CLOCK = "floor(extract(epoch from clock_timestamp()) * 1000)::bigint"
 GIVEN_CLOCK = "%(now)s::bigint"  # a test passes it with the other values
-# Statements that are made of two files: the first, the one that finds the jobs, and the name of the
-# columns that it finds.
+_BEHIND_IF_OLD = "case when j.due < clock.now - {behind_ms} then nextval('mita._behind') end"
+_PAUSED = "select p.name from mita._paused as p"
+_PLAIN_PARTS = {
+    "facts": "claim_facts_plain.sql",
+    "closed": _PAUSED,
+    "columns": "{claim_columns}",
+    "is_free": "c.resource is null",
+    "nulls": "{plain_claim_nulls}",
+    "found": "{plain_claimed}",
+    # whether one of these queues has holds, or ever had limits
+    "has_limits": "("
+    "exists (select 1 from mita._limited as l where l.queue = any (%(names)s::text::text[])) or "
+    "exists (select 1 from mita._hold as h where h.queue = any (%(names)s::text::text[])))",
+}
+_KEYED_PARTS = _PLAIN_PARTS | {
+    "facts": "claim_facts_keyed.sql",
+    "columns": "{decided_columns}",
+    "is_free": "c.resource is null and c.gates is null",
+    "nulls": "{shown_row_nulls}",
+    "found": "{shown_row}",
+    # whether one of these queues has holds, a limit, or ever had fair groups
+    "has_stops": "("
+    "exists (select 1 from mita._hold as h where h.queue = any (%(names)s::text::text[])) or "
+    "exists (select 1 from mita._queue_limit as q where q.queue = any (%(names)s::text::text[])) "
+    "or exists (select 1 from mita._limited as l "
+    "where l.is_fair and l.queue = any (%(names)s::text::text[])))",
+}
+_LIMITED_PARTS = _KEYED_PARTS | {
+    "facts": "claim_facts_limited.sql",
+    "closed": "{paused_queues} union all {limited_queues}",
+    "paused_queues": _PAUSED,
+    "limited_queues": "select q.queue from mita._queue_limit as q union all "
+    "select l.queue from mita._limited as l where l.is_fair",
+}
+_IN_LINE, _BY_RANK = {"candidate": "claim_in_line.sql"}, {"candidate": "claim_by_rank.sql"}
+# Statements that are made of one file and of parts, which are filled in before all fragments. A
+# part is a text or another file.
 VARIANTS = {
-    "claim": ("claim", "claim_in_line", "claim_columns"),
-    "claim_mixed": ("claim", "claim_by_rank", "claim_columns"),
-    "claim_limited": ("claim_limited", "claim_in_line", "decided_columns"),
-    "claim_limited_mixed": ("claim_limited", "claim_by_rank", "decided_columns"),
+    "claim": ("claim", _IN_LINE | _PLAIN_PARTS),
+    "claim_mixed": ("claim", _BY_RANK | _PLAIN_PARTS),
+    "claim_keyed": ("claim", _IN_LINE | _KEYED_PARTS),
+    "claim_keyed_mixed": ("claim", _BY_RANK | _KEYED_PARTS),
+    "claim_limited": ("claim", _IN_LINE | _LIMITED_PARTS),
+    "claim_limited_mixed": ("claim", _BY_RANK | _LIMITED_PARTS),
+    "key_return": ("key_return", {"returned": f"j.queue, {_BEHIND_IF_OLD}"}),
+    "key_show": ("key_return", {"returned": "{woken_row}"}),
 }
 _NAME = re.compile(r"\{(\w+)\}")
 _NAMED_VALUE = re.compile(r"%\((\w+)\)s")
@@ -59,22 +98,27 @@ class PostgresStatements:
 def _variant(name: str) -> str:
     if name not in VARIANTS:
         return read("sql", f"{name}.sql")
-    file, part, columns = VARIANTS[name]
-    candidate = _body(read("sql", f"{part}.sql")).replace("{columns}", f"{{{columns}}}")
-    return read("sql", f"{file}.sql").replace("{candidate}", candidate)
+    file, parts = VARIANTS[name]
+    text = _code(f"{file}.sql")
+    for placeholder, part in parts.items():
+        made = _code(part) if part.endswith(".sql") else part
+        text = text.replace(f"{{{placeholder}}}", made)
+    return text
 
 
-def _body(text: str) -> str:
-    """The text without its comments."""
-    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--"))
+def _code(file: str) -> str:
+    """The text of a statement without its comments."""
+    lines = read("sql", file).splitlines()
+    return "\n".join(line for line in lines if not line.lstrip().startswith("--"))
 
 
 @cache
-def numbered(text: str) -> tuple[str, tuple[str, ...]]:
-    """The statement with `$1`, `$2` … in place of named values, and the names in that order. This
-    is what asyncpg takes."""
+def numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
+    """The statement with `$1`, `$2` … in place of named values, as the server takes it; and the
+    names in that order."""
     names = tuple(dict.fromkeys(_NAMED_VALUE.findall(text)))
-    return _NAMED_VALUE.sub(lambda found: f"${names.index(found[1]) + 1}", text), names
+    made = _NAMED_VALUE.sub(lambda found: f"${names.index(found[1]) + 1}", text)
+    return made.encode(), names
 
 
 @cache

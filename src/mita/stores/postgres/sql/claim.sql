@@ -1,14 +1,19 @@
 -- claim: the next due jobs of some queues, in the order in which they run. Jobs without a key are
--- taken at once. Jobs with one are only shown: `claim_take` or `claim_block` follow. Nothing is
--- taken if one of the queues has holds, or ever had limits (then `claim_limited` follows), or if
--- jobs of several priorities are due that age (then `claim_mixed`).
+-- taken at once. Jobs with one are only shown: `claim_take` or `claim_block` follow.
+-- It is made of parts (`server.statements`). `{facts}` says whether anything is taken, and from
+-- which queues nothing is: `claim_facts_plain` for queues that never had holds or limits,
+-- `claim_facts_keyed` for queues that only have keys, `claim_facts_limited` for all others. If
+-- nothing is taken because another of the three is needed, or because jobs of several priorities
+-- are due that age (`mixed`), that claim follows. `{candidate}` finds the jobs.
 -- In: for each queue and priority, in their order, one entry of the arrays queues, priorities,
 --     watermarks (nothing waits before); names (the queues alone); behind (the value of the
 --     sequence to which the watermarks belong); ageing (ms or null); limit, lease, worker; unsynced
---     (whether the commit need not wait for the disk).
+--     (whether the commit need not wait for the disk); keys_first (nothing is taken while the clock
+--     has opened a key and its waiting jobs are not woken yet).
 -- Out: first a row with a header, the JSON object of `codec.ClaimHeader`; then a row for each job,
---     with null as its header, and the fields of a Claim but those of limits. `next_due` is the
---     next point in time at which a job is due.
+--     with null as its header, and the fields of a Claim but those of limits; if its queue may have
+--     limits, the columns of `codec.ShownRow`. `next_due` is the next point in time at which a
+--     job is due.
 -- One statement, because a worker that was asleep pays for each statement: what it needs to run it
 -- is no longer in the processor's caches. And a short one, because the server prepares each part of
 -- it anew for every claim.
@@ -27,29 +32,21 @@ line as materialized (
     where j.state = {queued} and j.fair is null and j.queue = v.queue and j.priority = v.priority
       and j.due >= case when clock.behind = %(behind)s::bigint then v.watermark else 0 end
     order by j.due limit 1) as first
-  where v.queue not in (select p.name from mita._paused as p)
+  where v.queue not in ({closed})
 ),
-facts as materialized (
-  select clock.now, clock.behind, lines.next_due,
-         %(ageing)s::bigint is not null and lines.ready > lines.queues as mixed,
-         exists (select 1 from mita._limited as l where l.queue = any (%(names)s::text::text[]))
-         or exists (select 1 from mita._hold as h where h.queue = any (%(names)s::text::text[]))
-           as waits
-  from clock, (select {line_facts} from line) as lines
-),
+{facts},
 {candidate},
 taken as (
   update mita._job as j
   set state = {to_claim}, token = greatest(j.token + 1, c.now), worker = %(worker)s,
       started = c.now, lease_until = c.now + %(lease)s::bigint
   from candidate as c
-  where j.id = c.id and c.resource is null
+  where j.id = c.id and {is_free}
 ),
 header as (
-  select facts.now, facts.behind, facts.waits as is_limited, facts.mixed,
-         (select short.is_short from short) as is_short,
+  select facts.*, (select short.is_short from short) as is_short,
          least(
-           facts.next_due,
+           facts.next_time,
            (select min(j.due)
             from line
             cross join lateral (
@@ -61,6 +58,6 @@ header as (
          ) as next_due
   from facts
 )
-select row_to_json(header)::text as header, {plain_claim_nulls} from header
+select row_to_json(header)::text as header, {nulls} from header
 union all
-select null, {plain_claimed} from candidate as c
+select null, {found} from candidate as c

@@ -1,5 +1,8 @@
--- key_return: return the first jobs that wait at keys to the queue.
--- In: queues, keys, numbers (how many of each).  Out: queue; the last column is not used.
+-- key_return: return the first jobs that wait at keys to the queue. `key_show` is the same for the
+-- claim that follows in the same transaction; if that leaves one of them there, `key_behind`
+-- follows.
+-- In: queues, keys, numbers (how many of each).
+-- Out: queue; the last column is not used. Of `key_show` the columns of `codec.ShownRow`.
 with clock as materialized (select {now} as now),
 first as materialized (
   select w.id
@@ -13,4 +16,4 @@ first as materialized (
 update mita._job as j set state = {to_wake}, blocked_at = null
 from first as f, clock
 where j.id = f.id and j.state = {hidden_blocked}
-returning j.queue, case when j.due < clock.now - {behind_ms} then nextval('mita._behind') end
+returning {returned}

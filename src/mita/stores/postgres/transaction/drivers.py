@@ -165,7 +165,7 @@ async def _psycopg(connection: Any, text: str, values: dict[str, Any]) -> Rows:
 
 async def _asyncpg(connection: Any, text: str, values: dict[str, Any]) -> Rows:
     statement, names = numbered(text)
-    rows = await connection.fetch(statement, *(values[name] for name in names))
+    rows = await connection.fetch(statement.decode(), *(values[name] for name in names))
     return [tuple(row) for row in rows]
 
 
@@ -177,7 +177,7 @@ def _sqlalchemy_async(connection: Any) -> AsyncDriver:
         if by_number:
             statement, names = numbered(text)
             result = await connection.exec_driver_sql(
-                statement, tuple(values[name] for name in names)
+                statement.decode(), tuple(values[name] for name in names)
             )
         else:
             result = await connection.exec_driver_sql(text, values)
