@@ -197,6 +197,33 @@ async def test_a_retried_step_adds_after_its_counter_has_ended() -> None:
     assert it.calls[-2:] == ["count x", "total [1]"]
 
 
+async def test_what_was_retried_counts_when_its_records_are_gone() -> None:
+    """The flow goes on for days after the retry, and nobody keeps the steps for so long."""
+    it = Crawl()
+    it.broken = {"tell x", "scan", "count y"}
+
+    @it.app.task
+    async def nap(job: Job) -> None:
+        await job.sleep(2 * DAY)
+
+    async with lab(it.app) as at:
+        calls = [it.tell.call("x"), it.scan.call(["y"]), it.scan.call(["z"]), nap.call()]
+        run = await it.app.group(calls).enqueue()
+        await at.run_until(after=3600)
+        it.broken = {"count y"}
+        await run.retry()
+        await at.run_until(after=3600)
+        it.broken = set()
+        await run.retry()
+        await at.run_until(after=DAY)
+        for step in (await shown(run)).steps:
+            if step.state == "succeeded":
+                await it.app.delete(step.id)
+        assert (await shown(run)).state == "running"
+        await at.run_until(after=2 * DAY)
+        await run.wait()
+
+
 # ---------------------------------------------------------------- workers that die
 
 

@@ -7,7 +7,7 @@ from mita.errors import UsageError
 from mita.model.outcome import SignalJob
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
-from mita.rules.flow import ADDED, CHILD
+from mita.rules.flow import ADDED, CHILD, SUCCEEDED
 from mita.rules.names import check_key
 from mita.tasks import Call
 from mita.tasks.annotations import STORABLE
@@ -69,10 +69,10 @@ def check_calls(calls: Iterable[Call[Any]], tasks: Mapping[str, object]) -> list
 def signal_job(name: str, value: object) -> SignalJob:
     """Return the change that signals a job. Raises `UsageError` for a value that cannot be
     stored."""
-    if check_key("signal", name).startswith((CHILD, ADDED)):
+    if check_key("signal", name).startswith((CHILD, ADDED, SUCCEEDED)):
         raise UsageError(
-            f"signal {name!r}: names that begin with {CHILD!r} or {ADDED!r} are Mita's own, for "
-            "child jobs and added steps"
+            f"signal {name!r}: names that begin with {CHILD!r}, {ADDED!r} or {SUCCEEDED!r} "
+            "are Mita's own, for child jobs and flows"
         )
     try:
         return SignalJob(name, encode(value))

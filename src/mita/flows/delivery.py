@@ -31,6 +31,7 @@ from mita.rules.flow import (
     read_told,
     receivers,
     step_id,
+    succeeded_signal,
     told_by_step,
     told_of_addition,
     told_to_counter,
@@ -194,14 +195,14 @@ async def conclude(
     store: Store,
     ended: Iterable[EndedJob],
     keep: Wait,
-    told_twice: set[str] | None = None,
+    counted_before: list[EndedJob] | None = None,
     *,
     successes_are_told: bool = False,
 ) -> list[Amended]:
     """Tell everything that follows from the end of these jobs: their counters, their dependants,
     and those that are cancelled because of it. `keep` is how long cancelled jobs are kept. Returns
-    what was cancelled. It may be called again at any time: what is done stays done. Flows whose
-    counters knew of an end before are added to `told_twice`. `successes_are_told`: the jobs that
+    what was cancelled. It may be called again at any time: what is done stays done. Jobs of whose
+    end their counters knew are added to `counted_before`. `successes_are_told`: the jobs that
     succeeded have told their dependants and parents before they were settled.
 
     The counters come last. A flow looks after the steps that its counters do not know, so it finds
@@ -215,8 +216,8 @@ async def conclude(
         await tell_parents(store, untold)
         stopped = await _cancel_dependants(store, todo, keep, cancelled, seen)
         known = await tell_counters(store, todo)
-        if told_twice is not None:
-            told_twice |= known
+        if counted_before is not None:
+            counted_before += known
         todo = stopped
     return cancelled
 
@@ -226,13 +227,27 @@ async def conclude_and_wake(
 ) -> list[Amended]:
     """`conclude`, and let the flows look again whose counters knew of an end before: a step that
     was retried has ended another time."""
-    told_twice: set[str] = set()
-    cancelled = await conclude(
-        store, ended, keep, told_twice, successes_are_told=successes_are_told
-    )
-    if told_twice:
-        await store.amend(sorted(told_twice), RescheduleJob(NOW, "one of its steps was retried"))
+    again: list[EndedJob] = []
+    cancelled = await conclude(store, ended, keep, again, successes_are_told=successes_are_told)
+    if again:
+        await _tell_retried(store, again)
     return cancelled
+
+
+async def _tell_retried(store: Store, jobs: Iterable[EndedJob]) -> None:
+    """Tell the flows of these jobs which of them have succeeded since they were counted. Their
+    records may be gone before the flow ends."""
+    flows: set[str] = set()
+    for job in jobs:
+        adder = job.place.adder
+        flow = job.place.flow if adder is None else adder.flow
+        succeeded = [job.id] if job.state is State.SUCCEEDED else []
+        if adder is not None:
+            succeeded.append(step_id(flow, adder.number))
+        for id in succeeded:
+            await store.amend([flow], SignalJob(succeeded_signal(id), NO_RESULT))
+        flows.add(flow)
+    await store.amend(sorted(flows), RescheduleJob(NOW, "one of its steps was retried"))
 
 
 def _after(job: EndedJob) -> Iterable[Arrival]:
@@ -244,18 +259,19 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
     yield from addition_arrivals(job.id, job.addition, job.span)
 
 
-async def tell_counters(store: Store, jobs: Iterable[EndedJob]) -> set[str]:
-    """Tell the counters of flows that these steps have ended. Returns the flows that knew it."""
-    counted = [counted for job in jobs for counted in await _counted(store, job)]
+async def tell_counters(store: Store, jobs: Iterable[EndedJob]) -> list[EndedJob]:
+    """Tell the counters of flows that these steps have ended. Returns the steps of whose end their
+    counters knew."""
+    counted = [(job, arrival) for job in jobs for arrival in await _counted(store, job)]
     answers = await arrive(store, [arrival for _, arrival in counted])
     told = zip(counted, answers, strict=True)
-    return {flow for (flow, _), answer in told if answer is not Answer.DONE}
+    return [job for (job, _), answer in told if answer is not Answer.DONE]
 
 
-async def _counted(store: Store, job: EndedJob) -> list[tuple[str, Arrival]]:
-    """The flow that counts this job, and what its counter is told. A step that has added others is
-    counted when they have ended, and only for the addition that its counter knows: a run that died
-    may have left another one."""
+async def _counted(store: Store, job: EndedJob) -> list[Arrival]:
+    """What the counter of this job is told. A step that has added others is counted when they have
+    ended, and only for the addition that its counter knows: a run that died may have left another
+    one."""
     place = job.place
     if place.adder is not None and place.adder.counter is not None:
         addition = await addition_of(store, place.adder)
@@ -271,8 +287,7 @@ async def _counted(store: Store, job: EndedJob) -> list[tuple[str, Arrival]]:
         return []
     value = pack_told(told)
     return [
-        (flow, Arrival(to.queue, receiver, sender, value, to.needs))
-        for receiver in receivers(flow, to)
+        Arrival(to.queue, receiver, sender, value, to.needs) for receiver in receivers(flow, to)
     ]
 
 

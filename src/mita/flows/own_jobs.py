@@ -21,6 +21,8 @@ from mita.rules.flow import (
     pack_told,
     patrol_wait,
     receivers,
+    step_id,
+    succeeded_since,
     together,
     told_by_sender,
 )
@@ -30,7 +32,7 @@ from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
 from .additions import stands
-from .delivery import STORED, addition_of, arrive, place_of
+from .delivery import STORED, arrive, place_of
 from .patrol import Patrol, find_all, find_steps, state_of
 from .runs import TOO_EARLY_WAIT
 
@@ -77,7 +79,7 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> End
     told = told_by_sender(values)
     patrol = Patrol(store, claim, spec, keep)
     if len(told) >= spec.needs:
-        return await _end(store, claim, patrol, together(told.values()))
+        return await _end(store, claim, patrol, values, together(told.values()))
     is_stored = spec.in_transaction or f"{ARRIVAL}{STORED}" in values
     if place.adder is not None and not is_stored:
         if not await stands(store, claim.id, spec, place.adder):
@@ -85,7 +87,7 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> End
         return Suspended(When(patrol_wait(claim.at - claim.created)))
     rest = await patrol.run(values, is_stored=is_stored)
     if rest is not None:
-        return await _end(store, claim, patrol, together([*told.values(), rest]))
+        return await _end(store, claim, patrol, values, together([*told.values(), rest]))
     return Suspended(When(patrol_wait(claim.at - claim.created)))
 
 
@@ -97,16 +99,21 @@ async def look_again(store: Store, claim: Claim) -> None:
         await store.amend([claim.id], RescheduleJob(NOW, "its steps have ended"))
 
 
-async def _end(store: Store, claim: Claim, patrol: Patrol, told: Told) -> Ending:
+async def _end(
+    store: Store, claim: Claim, patrol: Patrol, values: dict[str, bytes], told: Told
+) -> Ending:
     """The ending of a flow whose steps have all ended. A step that was retried since then counts as
-    it is now."""
+    it is now. `values` are the once values of the flow."""
+    since = succeeded_since(values)
     numbers = (*told.failed, *told.cancelled)
     states: dict[int, State] = dict.fromkeys(told.failed, State.FAILED)
     states |= dict.fromkeys(told.cancelled, State.CANCELLED)
     steps = await find_steps(store, claim.id, numbers)
     states |= {number: job.state for number, job in steps.items() if job is not None}
-    added = [*told.additions, *await _added_by_retried(store, steps.values())]
-    roots = await find_all(store, added)
+    states |= {n: State.SUCCEEDED for n in numbers if step_id(claim.id, n) in since}
+    retried = [number for number in numbers if states[number] is State.SUCCEEDED]
+    added = [*told.additions, *await patrol.added_by(retried)]
+    roots = await find_all(store, [id for id in added if id not in since])
     every = [*states.values(), *map(state_of, roots)]
     if not all(state in TERMINAL for state in every):
         await patrol.look_after([n for n, state in states.items() if state not in TERMINAL])
@@ -115,14 +122,6 @@ async def _end(store: Store, claim: Claim, patrol: Patrol, told: Told) -> Ending
         failed = sorted(number for number, state in states.items() if state is State.FAILED)
         return Raised(f"FlowFailed: {_failures(failed, roots)}", final=True)
     return Stopped() if State.CANCELLED in every else _NOTHING
-
-
-async def _added_by_retried(store: Store, jobs: Iterable[Job | None]) -> list[str]:
-    """The additions of steps that have succeeded since they were counted."""
-    retried = [job for job in jobs if job is not None and job.state is State.SUCCEEDED]
-    places = [place for job in retried if (place := place_of(job)) is not None]
-    found = [await addition_of(store, place) for place in places]
-    return [addition.flow for addition in found if addition is not None]
 
 
 def _failures(failed: list[int], additions: Iterable[Job | None]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from mita.model.flow import Addition, Arrival, FlowPlace
+from mita.model.flow import Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import RescheduleJob
 from mita.model.time import HOUR, LATEST, NOW, Wait
@@ -20,11 +20,11 @@ from mita.rules.flow import (
     told_of_addition,
     told_to_counter,
 )
-from mita.rules.flow_plan import FlowSpec, counter_groups
+from mita.rules.flow_plan import FlowSpec, counter_groups, counter_of
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
-from .delivery import arrive, cancel, conclude, ended_job, place_of
+from .delivery import addition_of, arrive, cancel, conclude, ended_job, place_of
 
 ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given up
 
@@ -112,6 +112,16 @@ class Patrol:
         """Tell what follows from the end of those of these jobs that have ended."""
         ended = [end for job in jobs if job and (end := ended_job(job)) is not None]
         await conclude(self._store, ended, self._keep)
+
+    async def added_by(self, numbers: Iterable[int]) -> list[str]:
+        """The ids of what these steps have added."""
+        ids: list[str] = []
+        for number in numbers:
+            counter = counter_of(number, self._spec)
+            to = Dependants("", counter, counter, 0)
+            addition = await addition_of(self._store, FlowPlace(self._flow, number, counter=to))
+            ids += [] if addition is None else [addition.flow]
+        return ids
 
     async def _pending(self, values: dict[str, bytes]) -> list[int]:
         """The numbers of the steps that have not told that they ended. It also finds what they have

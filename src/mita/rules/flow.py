@@ -30,6 +30,7 @@ ADDED_TASK = "mita.added"  # the job of steps that a handler has added
 GATHER_TASK = "mita.gather"  # a job that gathers others
 FLOW_TASKS = frozenset({FLOW_TASK, ADDED_TASK, GATHER_TASK})
 CHILD = "child:"  # so the names of signals of children begin
+SUCCEEDED = "succeeded:"  # those of the signals of steps that were retried
 ADDED = "added:"  # and those of the signals of steps that have added others
 MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
@@ -126,6 +127,19 @@ def addition_id(id: str) -> str:
 def added_signal(number: int) -> str:
     """The name of the signal by which step `number` tells its counter what it has added."""
     return f"{ADDED}{number}"
+
+
+def succeeded_signal(id: str) -> str:
+    """The name of the signal that tells a flow that this step, or what a step has added, has
+    succeeded since it was counted."""
+    return f"{SUCCEEDED}{id}"
+
+
+def succeeded_since(values: Mapping[str, bytes]) -> set[str]:
+    """The ids of the steps and additions that have succeeded since they were counted. `values` are
+    the once values of the flow."""
+    begin = signal_name(SUCCEEDED)
+    return {name.removeprefix(begin) for name in values if name.startswith(begin)}
 
 
 def additions(values: Mapping[str, bytes]) -> dict[int, Addition]:

@@ -162,6 +162,13 @@ def counter_groups(steps: int, first_counter: int) -> tuple[dict[int, list[int]]
     return groups, counted
 
 
+def counter_of(number: int, spec: FlowSpec) -> int:
+    """The number of the job that counts this step; 0 is the flow itself."""
+    if spec.steps <= MOST_PREDECESSORS:
+        return 0
+    return spec.first_counter + (number - 1) // MOST_PREDECESSORS
+
+
 def _groups(items: list[T]) -> list[list[T]]:
     most = MOST_PREDECESSORS
     return [items[at : at + most] for at in range(0, len(items), most)]
