@@ -2,6 +2,7 @@
 judge."""
 
 import logging
+import math
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -14,16 +15,18 @@ from mita.model.job import Claim
 
 from .workload import RETRIES, Workload, sums
 
-JOBS = 10_000
+JOBS = 4_000
 
 
 @pytest.mark.timeout(300)
 async def test_the_counters_equal_what_really_happened(
     app: Mita, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # others may keep this machine busy
-    monkeypatch.setattr(depths, "STORE_WAIT_S", 60.0)
-    monkeypatch.setattr(claim_loop, "LONGEST_SLOT_WAIT_S", 60.0)
+    # On a busy machine a claimed job waits for its slot for longer than a worker lets it, and goes
+    # back to the queue: then it is claimed and settled once more than it runs. And a page without
+    # the depths of the queues would be right, too. This test is about counting, not about time.
+    monkeypatch.setattr(claim_loop, "LONGEST_SLOT_WAIT_S", math.inf)
+    monkeypatch.setattr(depths, "STORE_WAIT_S", None)
     caplog.set_level(logging.CRITICAL, logger="mita.worker")  # thousands of failures, as planned
     registry = CollectorRegistry()
     app.metrics(registry)
