@@ -21,7 +21,7 @@ $(READY): $(RUN) requirements/dev.txt
 	@$(PIP) -r requirements/dev.txt
 	@touch $@
 
-demo: $(RUN)     ## a 10-second tour: immediate, delayed, retried, serialised and scheduled jobs
+demo: $(RUN)     ## a tour of half a minute: immediate, delayed, retried, serialised and scheduled jobs, a flow and an approval
 	@$(BIN)/mita demo
 
 test: $(READY)   ## run every test; ARGS= passes options to pytest

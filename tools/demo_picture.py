@@ -20,7 +20,10 @@ _WAITS = {
     "retried": "orange",
     "rescheduled": "purple",
     "blocked": "red",
+    "waiting": "purple",
+    "signalled": "grey",
     "failed": "ink",
+    "cancelled": "ink",
     "revived": "green",
 }
 
@@ -58,7 +61,7 @@ def rows(said: str) -> Iterator[Row]:
         match = _LINE.match(line)
         if match is None:
             heading = line.partition(".")[0] if re.match(r"^[A-Z][a-z ]+\. ", line) else heading
-        elif match["what"] != "repeat":
+        elif match["what"] not in ("repeat", "ended"):
             row = found.setdefault(match["job"], Row(match["job"], heading, []))
             row.steps.append(
                 DemoLine(float(match["at"]), match["what"], match["job"], match["note"] or "")

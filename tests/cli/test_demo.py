@@ -1,13 +1,17 @@
 """`mita demo`: it shows each feature, and fails if one does not work."""
 
+import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from mita.cli.demo.flow_steps import approved
 from mita.cli.demo.run import DemoRun, check
 from mita.cli.demo.steps import STEPS, DemoStep
+from tests.waiting import until
 
 from .conftest import Run
 
@@ -29,11 +33,21 @@ def test_the_demo_runs_without_a_terminal(shell: Run) -> None:
         "repeat",
         "failed",
         "revived",
+        "cancelled",
+        "waiting",
+        "signalled",
+        "ended",
     ):
         assert re.search(rf"^ *\d+\.\d\d s  {event} ", said.out, re.MULTILINE), event
     assert re.search(r"^fetch +3 +2 +0 +0 +succeeded$", said.out, re.MULTILINE)
     assert re.search(r"^report +3 +0 +2 +0 +succeeded$", said.out, re.MULTILINE)
     assert re.search(r"^parcel +3 +0 +0 +0 +failed, retried, succeeded$", said.out, re.MULTILINE)
+    assert re.search(r"^page 3 +2 +0 +0 +0 +failed, retried, succeeded$", said.out, re.MULTILINE)
+    assert re.search(r"^total +1 +0 +0 +0 +cancelled, retried, succeeded$", said.out, re.MULTILINE)
+    assert re.search(r"^article +2 +0 +1 +0 +succeeded$", said.out, re.MULTILINE)
+    assert re.search(
+        r"mita signal [0-9a-f]{10} approval true --url sqlite:///\S+$", said.out, re.MULTILINE
+    )
     times = [float(time) for time in re.findall(r"^ *(\d+\.\d\d) s ", said.out, re.MULTILINE)]
     assert times[-1] < 120
 
@@ -71,6 +85,31 @@ def test_a_missing_event_fails_the_demo(mita: Run, monkeypatch: pytest.MonkeyPat
     use_one_step(monkeypatch, waits)
     said = mita("demo")
     assert (said.code, "Ada should have ended by now" in said.err) == (1, True)
+
+
+def test_the_viewer_answers_with_the_command_that_the_demo_prints(
+    mita: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In another process, as in another terminal; the demo waits as long as it takes."""
+    said: list[str] = []
+
+    async def type_it() -> None:
+        await until(lambda: said)
+        command = said[0].replace(" true ", " false ").split(" signal ", 1)[1].split()
+        typed = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "mita", "signal", *command
+        )
+        assert await typed.wait() == 0
+
+    async def step(demo: DemoRun) -> None:
+        demo.patience_s = 3600.0
+        demo.feed.say = lambda line: said.append(line) if " signal " in line else None  # type: ignore[method-assign]
+        await asyncio.gather(approved(demo), type_it())
+
+    use_one_step(monkeypatch, step)
+    shown = mita("demo")
+    assert shown.code == 0, shown.err
+    assert "ended        article     the draft is refused" in shown.out
 
 
 def test_the_file_of_the_demo_can_be_kept_and_inspected(

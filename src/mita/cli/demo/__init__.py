@@ -1,17 +1,13 @@
-"""`mita demo`: example jobs on one file, now, delayed, retried, one at a time and repeated. Each
-step is checked."""
+"""`mita demo`: example jobs on one file, now, delayed, retried, one at a time, repeated, in a flow
+and waiting for a person. Each step is checked."""
 
 import argparse
 import asyncio
 import logging
-import os
-import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from mita import Mita
 from mita.cli.format import counted
@@ -21,12 +17,14 @@ from mita.cli.table import Column, Table
 from mita.errors import UsageError
 from mita.model.record import JobRecord
 
+from .commands import mita_command, url_of
 from .feed import Feed
 from .run import DemoFailed, DemoRun
 from .steps import STEPS
 
 DEMO_POLL_S = 0.1  # seconds; the demo's repeat is too quick for the usual second
 BETWEEN_STEPS_S = 0.6  # time to read
+PATIENCE_S = 15.0  # for a viewer who may answer
 COUNTERS = ("attempts", "reschedules", "busy")
 
 
@@ -35,7 +33,7 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "demo",
         demo,
-        "watch example jobs: now, delayed, retried, one at a time, repeated",
+        "watch example jobs: now, delayed, retried, one at a time, repeated, in flows",
         app=False,
     )
     parser.add_argument("--keep", type=Path, metavar="FILE", help="use this new file, and keep it")
@@ -60,15 +58,15 @@ def _file(keep: Path | None) -> Iterator[Path]:
             raise UsageError(f"--keep {keep}: that file is there already; name a new one")
         yield keep
         return
-    with tempfile.TemporaryDirectory(prefix="mita-demo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="mita-") as folder:
         yield Path(folder) / "demo.db"
 
 
 async def _run(path: Path, screen: Screen, keep: Path | None) -> Report:
-    async with Mita(_url(path)) as app:
+    async with Mita(url_of(path)) as app:
         feed = Feed(screen)
         screen.print_line("Mita: one SQLite file, one worker, no server.", "bold")
-        demo = DemoRun(app, feed)
+        demo = DemoRun(app, feed, url_of(path), PATIENCE_S if screen.terminal else 0)
         worker = app.worker(poll=DEMO_POLL_S)
         working = asyncio.create_task(worker.run())
         try:
@@ -110,32 +108,19 @@ def _report(demo: DemoRun, records: list[JobRecord], keep: Path | None) -> Repor
 
 def _next(keep: Path | None, id: str) -> list[str]:
     """Two commands to continue with."""
-    mita = _command()
+    mita = mita_command()
     if keep is None:
         there = "sqlite:///demo.db"
         first, remark = f"{mita} demo --keep demo.db", "the same, on a file that stays"
         second, other = f"{mita} jobs --url {there}", "then show its jobs"
     else:
-        first, remark = f"{mita} jobs --url {_url(keep)}", "show these jobs"
-        second, other = f"{mita} show {id} --url {_url(keep)}", "and one of them"
+        first, remark = f"{mita} jobs --url {url_of(keep)}", "show these jobs"
+        second, other = f"{mita} show {id} --url {url_of(keep)}", "and one of them"
     width = max(len(first), len(second))
     return [f"  {first:<{width}}   # {remark}", f"  {second:<{width}}   # {other}"]
 
 
-def _url(path: Path) -> str:
-    return f"sqlite:///{quote(str(path))}"
-
-
 def _outcome(job: JobRecord) -> str:
+    before = [line.kind for line in job.timeline if line.kind in ("failed", "cancelled")]
     back = any(line.kind == "revived" for line in job.timeline)
-    return f"failed, retried, {job.state.value}" if back else job.state.value
-
-
-def _command() -> str:
-    """The command that starts this program again."""
-    if shutil.which("mita"):
-        return "mita"
-    called = Path(sys.argv[0])
-    return (
-        os.path.relpath(called) if called.name == "mita" else f"{Path(sys.executable).name} -m mita"
-    )
+    return f"{before[0]}, retried, {job.state.value}" if back else job.state.value

@@ -10,7 +10,7 @@ from mita.printable import printable
 FEED_DELAY_S = 0.1  # an earlier line may arrive this much later
 
 # The order of events within one millisecond; other events come after these.
-_ORDER = ("fixed", "repeat", "enqueued", "revived", "runs", "blocked")
+_ORDER = ("ended", "fixed", "repeat", "enqueued", "revived", "runs", "blocked")
 _STYLES = {
     "enqueued": "dim",
     "repeat": "cyan",
@@ -20,7 +20,11 @@ _STYLES = {
     "blocked": "magenta",
     "retried": "magenta",
     "rescheduled": "blue",
+    "waiting": "blue",
+    "signalled": "cyan",
+    "ended": "bold",
     "succeeded": "green",
+    "cancelled": "red",
     "failed": "red",
 }
 
@@ -48,6 +52,10 @@ class Feed:
         """Print the heading of a step."""
         self._screen.print_line()
         self._screen.print_styled(f"{self._screen.paint(title, 'bold')} {sentence}")
+
+    def say(self, line: str) -> None:
+        """Print a line for the viewer at once."""
+        self._screen.print_line(line, "bold")
 
     def add(self, at: int, event: str, job: str, remark: str = "") -> None:
         """Add a line, to be printed later. It may be called from any thread."""

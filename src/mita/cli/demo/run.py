@@ -2,12 +2,14 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from mita import Handle, Job, Mita, MitaError
 from mita.model.record import DisplayState, JobRecord, TimelineLine
 from mita.rules.display import span
 
 from .feed import Feed, now
+from .flow_tasks import FlowTasks
 from .tasks import Tasks
 
 POLL_S = 0.03  # between two reads of the store
@@ -26,11 +28,12 @@ def check(holds: bool, expectation: str) -> None:
 
 
 class DemoRun:
-    """Starts jobs, waits for them, and reports what happens to them to the feed."""
+    """Starts jobs, waits for them, and reports what happens to them to the feed. `url` is that of
+    its store. `patience_s` is how long the demo waits for its viewer."""
 
-    def __init__(self, app: Mita, feed: Feed) -> None:
-        self.app, self.feed = app, feed
-        self.tasks = Tasks(app, self._ran)
+    def __init__(self, app: Mita, feed: Feed, url: str, patience_s: float) -> None:
+        self.app, self.feed, self.url, self.patience_s = app, feed, url, patience_s
+        self.tasks, self.flow_tasks = Tasks(app, self._ran), FlowTasks(app, self._ran)
         self.runs: dict[str, list[int]] = {}  # when each job ran, by id
         self.names: dict[str, str] = {}
         self._seen: set[tuple[str, int, str]] = set()
@@ -51,15 +54,28 @@ class DemoRun:
 
     def watch(self, job: Handle[object], name: str, remark: str = "") -> str:
         """Watch this job from now on. `remark` is what the feed shows beside its enqueue."""
-        self.names[job.id] = name
-        self._remarks[job.id] = remark
-        return job.id
+        return self.watch_id(job.id, name, remark)
+
+    def watch_id(self, id: str, name: str, remark: str = "") -> str:
+        """Watch the job with this id from now on."""
+        self.names[id] = name
+        self._remarks[id] = remark
+        return id
+
+    async def until(
+        self, id: str, condition: Callable[[JobRecord], bool], expectation: str
+    ) -> None:
+        """Wait until this job is as the condition says. Raises `DemoFailed` after a while."""
+        end = time.monotonic() + STEP_TIMEOUT_S
+        while not condition(await self.read(id)):
+            check(time.monotonic() < end, expectation)
+            await self.pause()
 
     async def ended(self, *ids: str) -> list[JobRecord]:
         """Wait until all these jobs have ended and their events are printed."""
         end = time.monotonic() + STEP_TIMEOUT_S
         while True:
-            records = [await self._read(id) for id in ids]
+            records = [await self.read(id) for id in ids]
             if all(record.state in ENDED for record in records):
                 self.feed.flush(everything=True)
                 return records
@@ -67,7 +83,7 @@ class DemoRun:
                 time.monotonic() < end,
                 f"{', '.join(self.names[id] for id in ids)} should have ended by now",
             )
-            await self._pause()
+            await self.pause()
 
     async def made_by(self, repeat: str, n: int) -> list[str]:
         """Wait until a repeat has made this many jobs. Returns their ids, oldest first."""
@@ -77,15 +93,15 @@ class DemoRun:
             made = [job.id for job in reversed(page.jobs)]
             for id in made:
                 self._name(id, repeat, numbered=True)
-                await self._read(id)
+                await self.read(id)
             if len(made) >= n:
                 return made
             check(time.monotonic() < end, f"repeat {repeat!r} should have made {n} jobs by now")
-            await self._pause()
+            await self.pause()
 
     async def records(self) -> list[JobRecord]:
         """All jobs of the demo, in their order."""
-        return [await self._read(id) for id in self.names]
+        return [await self.read(id) for id in self.names]
 
     # ------------------------------------------------------------ reporting to the feed
 
@@ -102,7 +118,8 @@ class DemoRun:
             self.names[id] = f"{who} {earlier + 1}" if numbered else who
         return self.names[id]
 
-    async def _read(self, id: str) -> JobRecord:
+    async def read(self, id: str) -> JobRecord:
+        """Read a job from the store, and report what has happened to it."""
         record = await self.app.get(id)
         if record is None:
             raise DemoFailed(f"the demo failed: {self.names[id]} is gone from the store")
@@ -138,6 +155,7 @@ class DemoRun:
         ran_at_once = len(runs) == 1 and record.resource is None
         return f"started {span(runs[0] - due)} after its due time" if ran_at_once else ""
 
-    async def _pause(self) -> None:
+    async def pause(self) -> None:
+        """Print what has happened, and wait for a moment."""
         self.feed.flush()
         await asyncio.sleep(POLL_S)

@@ -11,6 +11,7 @@ from mita.model.record import DisplayState, JobRecord
 from mita.rules.display import as_datetime
 
 from .feed import now
+from .flow_steps import approved, imported
 from .run import DemoRun, check
 from .tasks import CHARGE_S, FETCH_BACKOFF_S
 
@@ -167,4 +168,6 @@ STEPS = (
         "A job without retries left is kept, and can be retried by hand.",
         dead_letters,
     ),
+    DemoStep("Flow.", "Jobs that wait for jobs; one of them fails, and is retried.", imported),
+    DemoStep("Approval.", "A handler waits for a person, and keeps no slot.", approved),
 )
