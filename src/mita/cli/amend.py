@@ -15,11 +15,13 @@ from .answers import in_words
 from .bulk import bulk_options, by_filter, change_matching
 from .context import CommandContext, store_command
 from .exits import Exit, NotFound
+from .flows import FLOW_COMMANDS, change_flow, is_flow
 from .inspect import filters
 from .parser import Commands, time_options
 from .screen import Report
 
 _IDS = "job ids, or their first digits"
+_IDS_OF_FLOWS = "ids of jobs or of whole flows, or their first digits; FLOW.7 is step 7 of a flow"
 _LIVE = [
     DisplayState.WAITING.value,
     DisplayState.SCHEDULED.value,
@@ -48,10 +50,10 @@ def add(commands: Commands) -> None:
     cancel = commands.add(
         "cancel",
         store_command(cancel_jobs),
-        "cancel jobs; running jobs are asked to stop",
+        "cancel jobs or flows; running jobs are asked to stop",
         rest="ids",
     )
-    cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
+    cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS_OF_FLOWS)
     cancel.add_argument(
         "--reason", default="", help="stored in the job's timeline, with your user name"
     )
@@ -63,7 +65,7 @@ def add(commands: Commands) -> None:
         "run failed or cancelled jobs again, with their counters at zero",
         rest="ids",
     )
-    retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
+    retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS_OF_FLOWS)
     time_options(retry)
     retry.add_argument(
         "--reason", default="", help="stored in the job's timeline, with your user name"
@@ -143,9 +145,11 @@ async def _each(context: CommandContext, change: Callable[[str], Awaitable[Answe
     ]
     if len(answers) == 1 and answers[0][1] is Answer.UNKNOWN:
         await context.id_of(answers[0][0])
-    all_done = all(answer in (Answer.DONE, Answer.ASKED) for _, answer in answers)
-    data = {"answers": [{"id": id, "answer": answer.value} for id, answer in answers]}
-    lines = [f"{id}  {await _in_words(context, id, answer)}" for id, answer in answers]
+    all_done = all(answer in (Answer.DONE, Answer.ASKED) for _, answer, _ in answers)
+    data = {"answers": [{"id": id, "answer": answer.value} for id, answer, _ in answers]}
+    lines = [
+        f"{id}  {words or await _in_words(context, id, answer)}" for id, answer, words in answers
+    ]
     return Report(data, *lines, code=Exit.OK if all_done else Exit.FAILED)
 
 
@@ -158,9 +162,12 @@ async def _in_words(context: CommandContext, id: str, answer: Answer) -> str:
 
 async def _answer(
     context: CommandContext, id_text: str, change: Callable[[str], Awaitable[Answer]]
-) -> tuple[str, Answer]:
+) -> tuple[str, Answer, str]:
+    """The whole id, the answer, and for a flow the answer in words."""
     try:
         id = await context.id_of(id_text)
     except NotFound:
-        return id_text, Answer.UNKNOWN
-    return id, await change(id)
+        return id_text, Answer.UNKNOWN, ""
+    if context.options.command in FLOW_COMMANDS and await is_flow(context, id):
+        return id, *await change_flow(context, id, timeline_note(context.options))
+    return id, await change(id), ""

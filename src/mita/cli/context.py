@@ -104,11 +104,13 @@ class CommandContext:
         if not wanted or not self.screen.terminal:
             return {id: id for id in wanted}
         store, found = await self.store(), list[str]()
-        after = ids.first_id_after(max(wanted)[: ids.TIME_DIGITS])
+        after, oldest = ids.first_id_after(max(wanted)[: ids.TIME_DIGITS]), min(wanted)
         for _ in range(_NEIGHBOUR_PAGES):
             page = await store.page(JobFilter(), after, neighbours)
             found += [job.id for job in page.jobs]
-            if page.after is None or "." not in page.after or page.after < min(wanted):
+            if page.after is None or "." not in page.after:
+                break
+            if ids.first_part(page.after) < ids.first_part(oldest):
                 break
             after = _before_steps(page.after)
         return ids.shortened(wanted, found, complete=page.after is None)

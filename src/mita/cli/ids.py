@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 ID_DIGITS = 32
-_STEP_DIGITS, _CHILD_DIGITS = 6, 12
+STEP_DIGITS, _CHILD_DIGITS = 6, 12
 _ADDED = "added"
 # The first digits hold the time at which the job was made. No later job begins with the same
 # digits, so a unique beginning stays unique.
@@ -28,7 +28,7 @@ def is_id_prefix(text: str) -> bool:
 
 
 def _is_number(part: str) -> bool:
-    return part.isdecimal() and len(part) <= _STEP_DIGITS
+    return part.isdecimal() and len(part) <= STEP_DIGITS
 
 
 def first_part(id: str) -> str:
@@ -39,12 +39,12 @@ def first_part(id: str) -> str:
 def whole_rest(text: str) -> str:
     """What follows the first part of an id, with all of its digits: `.7` is `.000007`."""
     _, *rest = text.split(".")
-    return "".join(f".{part.zfill(_STEP_DIGITS) if _is_number(part) else part}" for part in rest)
+    return "".join(f".{part.zfill(STEP_DIGITS) if _is_number(part) else part}" for part in rest)
 
 
 def _short_rest(id: str) -> str:
     _, *rest = id.split(".")
-    return "".join(f".{int(part) if len(part) == _STEP_DIGITS else part}" for part in rest)
+    return "".join(f".{int(part) if len(part) == STEP_DIGITS else part}" for part in rest)
 
 
 def first_id_after(start: str) -> str | None:

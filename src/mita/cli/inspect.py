@@ -16,7 +16,9 @@ from .argtypes import count
 from .context import CommandContext, store_command
 from .durable import due_text, durable_parts
 from .exits import NotFound
+from .flows import is_flow, show_flow
 from .format import clock, first_line, length, progress, relative, when
+from .ids import STEP_DIGITS
 from .parser import Commands, Parser
 from .screen import Report, listed, plain
 from .table import Column, Table
@@ -24,6 +26,7 @@ from .table import Column, Table
 _NEIGHBOUR_JOBS = 200  # jobs to look at for the shortest ids of a choice among them
 # what a page of jobs does not have
 _ONLY_WHOLE = ("timeline", "failures", "steps", "sleeps", "signals", "waits_for")
+ID_HELP = "the id of a job or a flow, or its first digits; FLOW.7 is step 7 of a flow"
 COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 
@@ -35,8 +38,10 @@ def add(commands: Commands) -> None:
     jobs.add_argument(
         "--after", metavar="CURSOR", help="continue after this id, the last one of the page before"
     )
-    show = commands.add("show", store_command(show_job), "show everything about one job")
-    show.add_argument("id", metavar="ID", help="a job id, or its first digits")
+    show = commands.add(
+        "show", store_command(show_job), "show everything about one job, or the steps of a flow"
+    )
+    show.add_argument("id", metavar="ID", help=ID_HELP)
     show.add_argument(
         "--args", action="store_true", help="show its arguments too, which may be secret"
     )
@@ -46,9 +51,11 @@ def add(commands: Commands) -> None:
         help="write the stored record to a new file, even if it cannot be read",
     )
     why = commands.add(
-        "why", store_command(explain), "explain why a job is not running, and what to do about it"
+        "why",
+        store_command(explain),
+        "explain why a job, a step or a flow is not running, and what to do about it",
     )
-    why.add_argument("id", metavar="ID", help="a job id, or its first digits")
+    why.add_argument("id", metavar="ID", help=ID_HELP)
 
 
 def filters(parser: Parser, *, states: list[str]) -> None:
@@ -145,6 +152,8 @@ async def show_job(context: CommandContext) -> Report:
     id = await context.id_of(context.options.id)
     if context.options.raw is not None:
         return await raw.export(context, id)
+    if await is_flow(context, id):
+        return await show_flow(context, id)
     job = await context.app.get(id)
     if job is None:
         raise NotFound(f"job {id} was deleted just now")
@@ -165,6 +174,7 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
     facts: dict[str, Any] = {
         "id": job.id,
         "task": job.task,
+        "flow": _flow(job.id),
         "queue": f"{job.queue}, priority {job.priority}",
         "state": f"{job.state.value}{f', {job.asked} asked' if job.asked else ''}",
         "created": clock(job.created, now),
@@ -183,6 +193,15 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "arguments": _arguments(job, shown=arguments),
     }
     return [f"{name:<10}  {value}" for name, value in facts.items() if value]
+
+
+def _flow(id: str) -> str:
+    """The flow of a step, or the parent of a child; empty for other jobs."""
+    above, point, rest = id.rpartition(".")
+    if not point:
+        return ""
+    is_step = rest.isdecimal() and len(rest) == STEP_DIGITS
+    return f"step {int(rest)} of flow {above}" if is_step else f"child of job {above}"
 
 
 def _options(job: JobRecord) -> str:

@@ -38,7 +38,8 @@ from mita.twins import RunSync, sync_twin
 from .bulk import Bulk
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
-from .flow_run import FlowRun, FlowTools, page_of_flows
+from .flow_records import page_of_flows
+from .flow_run import FlowRun, FlowTools
 from .flows import Flow, GroupFlow, Link, chain, group
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices

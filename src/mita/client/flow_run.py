@@ -9,22 +9,17 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Enqueued, FlowStarted
 from mita.flows.acts import cancel_flow
-from mita.flows.delivery import place_of
-from mita.flows.parts import FlowPart, find_spec, parts_of, spec_of, steps_of
+from mita.flows.parts import find_spec
 from mita.flows.retries import retry_flow
-from mita.model.job import Job, NewJob
+from mita.model.job import NewJob
 from mita.model.outcome import Answer, CancelJob
-from mita.model.record import DisplayState, FlowPage, FlowRecord, FlowStep
-from mita.model.time import Moment
-from mita.model.view import JobFilter
+from mita.model.record import FlowRecord
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
-from mita.rules.display import as_datetime, shown
-from mita.rules.flow import FLOW_TASK, step_id
+from mita.rules.flow import step_id
 from mita.rules.flow_plan import FlowSpec
-from mita.rules.judge import Retention, first_line
-from mita.rules.states import ALIVE
+from mita.rules.judge import Retention
 from mita.rules.text import note
 from mita.tasks import Task
 from mita.tasks.flow_step import Step
@@ -32,6 +27,7 @@ from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
 from .enqueue import OpenStore
+from .flow_records import whole_flow
 
 R = TypeVar("R")
 
@@ -91,16 +87,7 @@ class FlowRun:
 
     async def get(self) -> FlowRecord | None:
         """Return the state of the flow and of all its steps; None if the flow was deleted."""
-        store = await self._tools.store()
-        [job] = await store.find([self.id])
-        if job is None or job.task != FLOW_TASK:
-            return None
-        now, steps = await store.now(), list[FlowStep]()
-        for part in await parts_of(store, self.id, spec_of(job)):
-            numbers = iter(range(1, part.spec.steps + 1))
-            async for jobs in steps_of(store, part.flow, range(1, part.spec.steps + 1)):
-                steps += [_step(part, next(numbers), one, now) for one in jobs]
-        return _record(job, now, tuple(steps))
+        return await whole_flow(await self._tools.store(), self.id)
 
     get_sync = sync_twin(get)
 
@@ -135,49 +122,3 @@ class FlowRun:
 
     def __repr__(self) -> str:
         return f"<FlowRun {self.id}>"
-
-
-async def page_of_flows(store: Store, after: str | None, limit: int) -> FlowPage:
-    """Flows, newest first, with ids below `after`."""
-    found = await store.page(JobFilter(task=FLOW_TASK), after, limit)
-    now = await store.now()
-    return FlowPage(tuple(_record(job, now) for job in found.jobs), found.after)
-
-
-def _record(job: Job, now: Moment, steps: tuple[FlowStep, ...] = ()) -> FlowRecord:
-    spec = spec_of(job)
-    return FlowRecord(
-        id=job.id,
-        name=spec.name,
-        state=_state(job, now),
-        created=as_datetime(job.created),
-        total=spec.steps,
-        finished=None if job.finished is None else as_datetime(job.finished),
-        error=job.error,
-        steps=steps,
-    )
-
-
-def _state(job: Job, now: int) -> DisplayState:
-    """The state of a flow: running until its job has ended."""
-    return DisplayState.RUNNING if job.state in ALIVE else shown(job, now)
-
-
-def _step(part: FlowPart, number: int, job: Job | None, now: int) -> FlowStep:
-    if job is None:
-        id = step_id(part.flow, number)
-        return FlowStep(number, id, "", "", None, added_by=part.adder)
-    place = place_of(job)
-    return FlowStep(
-        number,
-        job.id,
-        job.task,
-        job.queue,
-        shown(job, now),
-        None if job.started is None else as_datetime(job.started),
-        None if job.finished is None else as_datetime(job.finished),
-        first_line(job.error or ""),
-        () if place is None else place.predecessors,
-        place is not None and place.always,
-        part.adder,
-    )

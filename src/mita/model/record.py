@@ -149,10 +149,11 @@ class JobRecord(Struct, frozen=True, kw_only=True):
 
 class FlowStep(Struct, frozen=True):
     """A step of a flow at one point in time. `state` is None if the step was deleted. `after` are
-    the numbers of the jobs that it waits for, as pairs of the first and the last of a row.
+    the numbers of the steps that it waits for, as pairs of the first and the last of a row.
 
     `added_by` is the id of the step whose handler has added it (`job.add`); then its number and
-    those of `after` count what that step has added."""
+    those of `after` count what that step has added. `blocked_at` is the resource key at which it
+    waits."""
 
     number: int
     id: str
@@ -165,6 +166,7 @@ class FlowStep(Struct, frozen=True):
     after: tuple[tuple[int, int], ...] = ()
     always: bool = False
     added_by: str | None = None
+    blocked_at: str | None = None
 
 
 class StepOutcome(Struct, frozen=True):
@@ -179,14 +181,18 @@ class StepOutcome(Struct, frozen=True):
 
 class FlowRecord(Struct, frozen=True, kw_only=True):
     """A flow at one point in time. It is `running` until all of its steps have ended. `total` is
-    how many steps it has, without those that its handlers have added. In a page it has no
-    `steps`."""
+    how many steps it has, without those that its handlers have added; `ended` and `failed` are how
+    many of these have ended, and failed. In a page it has no `steps`, and for a flow of some
+    thousand steps there may be more that ended than `ended` says; then `exact` is False."""
 
     id: str
     name: str
     state: DisplayState
     created: datetime
     total: int
+    ended: int = 0
+    failed: int = 0
+    exact: bool = True
     finished: datetime | None = None
     error: str | None = None
     steps: tuple[FlowStep, ...] = ()
