@@ -1,5 +1,6 @@
 """What `app.get` and `app.explain` say of durable handlers, under a clock that the test moves."""
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -8,9 +9,11 @@ from msgspec import Struct
 
 from mita import (
     Job,
+    JobFailed,
     JobRecord,
     Mita,
     ReasonCode,
+    Retry,
     SignalRecord,
     SleepRecord,
     StepRecord,
@@ -154,3 +157,30 @@ async def test_what_cannot_be_read_is_shown_without_its_value() -> None:
     assert record.steps == (StepRecord("plain"), StepRecord("a"))
     assert record.sleeps == (SleepRecord("1"),)
     assert record.signals == (SignalRecord("late", 1),)
+
+
+async def test_a_parent_shows_how_its_children_ended_and_not_their_results() -> None:
+    """The task of a child may be secret when that of its parent is not."""
+    app = Mita("memory://", retry=Retry(max_retries=0))
+
+    @app.task(secret=True)
+    async def log_in(works: bool) -> str:
+        if not works:
+            raise ValueError("the password is hush")
+        return "hush"
+
+    @app.task
+    async def parent(job: Job) -> int:
+        length = len(await job.run(log_in.call(True)))
+        with suppress(JobFailed):
+            await job.run(log_in.call(False))
+        return length
+
+    async with lab(app) as it:
+        job = await parent.enqueue()
+        await it.run_due()
+        assert await job.result() == 4
+        record = await record_of(app, job.id)
+    said = {str(signal.value) for signal in record.signals}
+    assert said == {"succeeded", "failed: ValueError (text withheld: task is secret)"}
+    assert "hush" not in repr(record)

@@ -28,6 +28,7 @@ from mita.rules.durable import (
     pending_waits,
     read_step,
 )
+from mita.rules.flow import CHILD, read_child
 from mita.tasks.stored import plain
 
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
@@ -90,7 +91,18 @@ def _signal(name: str, packed: bytes, record: JobRecord) -> SignalRecord:
     shown = name.removeprefix(SIGNAL)
     if packed == TIMED_OUT:
         return SignalRecord(shown, timed_out=True)
+    if shown.startswith(CHILD):
+        return SignalRecord(shown, _child(packed))
     return SignalRecord(shown, _value(packed, record))
+
+
+def _child(packed: bytes) -> str | None:
+    """How a child ended. Its result is shown with the child itself, whose task may be secret."""
+    try:
+        outcome = read_child(packed)
+    except _UNREADABLE:
+        return None
+    return f"{outcome.state.value}: {outcome.error}" if outcome.error else outcome.state.value
 
 
 def _value(packed: bytes, record: JobRecord) -> Any:
