@@ -22,7 +22,7 @@ from mita.rules.durable import arrival_name, signal_name, wait_name
 from mita.rules.states import DEAD, allowed
 from mita.stores.shared.ids import without_repeats
 
-from . import maintenance
+from . import maintenance, resources
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import blobs, check_size, numbers, storable, texts
@@ -134,6 +134,8 @@ def _amend(
         )
         found = {row[0]: row for rows in (yield RoundTrip(*queries)) for row in rows}
         answers += [_answer(context, found.get(id), change) for id in some]
+        if isinstance(change, CancelJob | RescheduleJob):
+            yield from resources.stop_waking(context, [(row[1], row[4]) for row in found.values()])
     return answers
 
 

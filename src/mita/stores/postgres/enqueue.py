@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from mita.model.job import NewJob, Receipt
 
-from . import unique
+from . import resources, unique
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import flags, texts
@@ -46,6 +46,8 @@ def _with_twins(
     """The same for jobs of which some have `debounce` or `throttle`."""
     batch = unique.TwinBatch(jobs)
     yield from batch.run()
+    if not context.in_user_transaction:  # which may stay open for long: it locks no key
+        yield from resources.stop_waking(context, batch.left_keys)
     context.topics |= batch.queues
     name = "enqueue_in_queues" if context.in_user_transaction else "enqueue_queues"
     ids = texts([receipt.id for receipt in batch.receipts])

@@ -144,6 +144,20 @@ def wake_due(context: PostgresContext, keys: Sequence[ResourceKey]) -> RoundTrip
         )
 
 
+def stop_waking(
+    context: PostgresContext, keys: Iterable[tuple[str, str | None]]
+) -> RoundTrips[None]:
+    """Jobs that waited at these keys no longer do (None: a job did not wait). Where no other job
+    waits, the clock wakes none. A key that another session has locked is left as it is: then a
+    claim finds at that time that no job waits there."""
+    left = sorted({(queue, key) for queue, key in keys if key is not None})
+    for start in range(0, len(left), LOCKED_KEYS):
+        some = left[start : start + LOCKED_KEYS]
+        [locked] = yield RoundTrip(try_lock(context, some))
+        if ours := [key for key, (got,) in zip(some, locked, strict=True) if got]:
+            yield RoundTrip(query("key_no_wake", **key_columns(ours)))
+
+
 # ---------------------------------------------------------------------- records that cannot be read
 
 

@@ -46,6 +46,7 @@ class Twin(NamedTuple):
     id: str
     state: State | None
     created: Moment
+    blocked_at: str | None = None
 
 
 class Move(NamedTuple):
@@ -64,6 +65,7 @@ class TwinBatch:
         self._jobs = jobs
         self.receipts: list[Receipt] = []
         self.queues: set[str] = set()  # of the jobs that were stored or moved
+        self.left_keys: list[tuple[str, str | None]] = []  # at which moved jobs waited
         self._twins: dict[tuple[str, str], Twin] = {}
         self._given: dict[tuple[str, str], NewJob] = {}
         self._acts: list[list[NewJob] | list[Move]] = []
@@ -104,6 +106,7 @@ class TwinBatch:
             if act is TwinAct.MOVE:
                 move = Move(twin.id, debounced_due(new, twin.created, self._now), new)
                 self._add_move(move)
+                self.left_keys.append((new.queue, twin.blocked_at))
                 self.queues.add(new.queue)
             if act is not TwinAct.REPLACE:
                 return Receipt(twin.id, created=False)
@@ -151,10 +154,10 @@ class TwinBatch:
 
 def _twin(row: Row) -> Twin | None:
     """The job that has a key; None if the key is free."""
-    _, _, id, until, now, state, created = row
+    _, _, id, until, now, state, created, blocked_at = row
     if not id or (until is not None and until <= now):
         return None
-    return Twin(id, None if state is None else State(state), created or 0)
+    return Twin(id, None if state is None else State(state), created or 0, blocked_at)
 
 
 def _store(jobs: list[NewJob]) -> Query:

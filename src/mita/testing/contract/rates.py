@@ -1,10 +1,12 @@
 """Rates: the starts of a key are spaced, on the store's clock and over all workers."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from mita.model.gate import Gate
 from mita.model.job import State, WhenBusy
-from mita.model.outcome import CancelJob, Settlement, Verdict
+from mita.model.outcome import CancelJob, RescheduleJob, Settlement, Verdict
 from mita.model.time import HOUR, When
 from mita.ports.store import Can, Store
 
@@ -17,6 +19,7 @@ from .given import (
     claimed_ids,
     claims,
     exact,
+    job,
     look,
     needs,
     put,
@@ -175,6 +178,35 @@ async def test_a_cancelled_waiter_leaves_its_turn_to_the_next(store: Store, cloc
     await store.amend([cancelled], CancelJob(keep=HOUR))
     await clock.tick(PAST_SOON)
     assert await claimed_ids(store) == [last]
+
+
+async def test_a_claim_does_not_ask_again_for_a_key_that_no_job_waits_for_any_more(
+    store: Store, clock: Ticker
+) -> None:
+    """The only job that waits for a token is cancelled, is rescheduled, or is moved by a debounce:
+    then the clock has nothing to wake. (A store that keeps its own time may ask once in vain.)"""
+    needs(store, Can.OBEY_A_FAKE_CLOCK)
+    moved = {"unique": "u", "debounce": LONG, "debounce_max": LONG}
+
+    def leaves(id: str) -> list[Callable[[], Awaitable[Any]]]:
+        return [
+            lambda: store.enqueue([job(gates=SLOW, **moved)]),
+            lambda: store.amend([id], RescheduleJob(When(LONG))),
+            lambda: store.amend([id], CancelJob(keep=0)),
+        ]
+
+    for way in range(3):
+        await put(store, gates=SLOW)
+        id = await put(store, gates=SLOW, unique="u")
+        turn = await store.claim([QUEUE], 5, LONG, "w1")
+        assert len(turn.claims) == 1
+        assert turn.again is not None
+        assert turn.again <= SOON
+        await leaves(id)[way]()
+        turn = await store.claim([QUEUE], 5, LONG, "w1")
+        assert turn.again is None or turn.again > SOON, "not when the rate has its next token"
+        await store.amend([id], CancelJob(keep=0))
+        await clock.tick(PAST_SOON)
 
 
 async def test_a_rate_and_a_hold_of_one_key(store: Store, clock: Ticker) -> None:

@@ -1,8 +1,9 @@
 -- amend_cancel: cancel jobs. A waiting job ends at once, a running one is asked to end.
--- In: ids, keep (the retention in ms), reason.  Out: id, queue, state, asked, all as found.
+-- In: ids, keep (the retention in ms), reason.  Out: id, queue, state, asked, blocked_at, all as
+--     found.
 with clock as materialized (select {now} as now),
 found as materialized (
-  select j.id, j.queue, j.state, j.asked, j.uniq, j.unique_for
+  select j.id, j.queue, j.state, j.asked, j.blocked_at, j.uniq, j.unique_for
   from unnest(%(ids)s::text::text[]) as v (id) join mita._job as j on j.id = v.id
   for update of j
 ),
@@ -31,4 +32,4 @@ freed as (
   where u.queue = f.queue and u.key = f.uniq and u.id = f.id and f.state in {waiting}
     and u.until is null
 )
-select id, queue, state, asked from found
+select id, queue, state, asked, blocked_at from found

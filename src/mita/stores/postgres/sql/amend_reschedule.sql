@@ -1,9 +1,9 @@
 -- amend_reschedule: run jobs at another time. A running job finishes its run first.
 -- In: ids, wait, at, note; `at` is a point in time, or null and `wait` counts.
--- Out: id, queue, state, asked, all as found.
+-- Out: id, queue, state, asked, blocked_at, all as found.
 with clock as materialized (select {now} as now),
 found as materialized (
-  select j.id, j.queue, j.state, j.asked,
+  select j.id, j.queue, j.state, j.asked, j.blocked_at,
          case when %(at)s::bigint is null then clock.now + %(wait)s::bigint
               else greatest(%(at)s::bigint, clock.now) end as due
   from unnest(%(ids)s::text::text[]) as v (id) join mita._job as j on j.id = v.id, clock
@@ -25,4 +25,4 @@ asked as (
   from found as f, clock
   where j.id = f.id and f.state = {running} and not {too_late_to_reschedule}
 )
-select id, queue, state, asked from found
+select id, queue, state, asked, blocked_at from found
