@@ -2,12 +2,19 @@
 
 import asyncio
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from mita import Job, JobEvent, Mita, Retry
+from mita.events.batches import batches_of
 from mita.events.flow_counters import MOST_FLOW_NAMES, OTHER_FLOWS, FlowCounts
+from mita.events.signals import RunsSettled
 from mita.model.event import EventBatch, Kind
 from mita.model.flow import MOST_PREDECESSORS
+from mita.model.job import Claim, State
+from mita.model.outcome import Counter, Settlement, TimelineKind, Verdict
+from mita.model.time import SECOND, When
+from mita.rules.flow_plan import FlowSpec, pack_spec
 from tests.engine.conftest import until_state, working
 from tests.waiting import until
 
@@ -158,6 +165,68 @@ async def test_a_flow_that_is_retried_ends_again() -> None:
             await until_state(app, run.id, "succeeded")
         listening.stop()
     assert [one.state or one.kind for one in heard] == ["flow_started", "failed", "succeeded"]
+
+
+@pytest.mark.parametrize("by", ["run", "flow", "step"])
+async def test_each_step_that_a_retry_brings_back_is_heard_once(by: str) -> None:
+    heard: list[JobEvent] = []
+    async with Mita("memory://") as app:
+        pages = Pages(app)
+        chain = app.chain(pages.fetch.call(-1), pages.fetch.call(1), pages.fetch.call(2))
+        async with working(app):
+            run = await chain.enqueue()
+            await until_state(app, run.id, "failed")
+        listening = app.listen(heard.extend, ["revived"])
+        match by:
+            case "run":
+                assert await run.retry() == 3
+            case "flow":
+                assert await app.retry(run.id) == "done"
+            case _:
+                assert await app.retry(f"{run.id}.000001") == "done"
+        listening.stop()
+    steps = sorted(one.id for one in heard if one.task == "fetch")
+    assert steps == [f"{run.id}.{number:06}" for number in (1, 2, 3)]
+
+
+def test_only_a_run_that_ends_the_job_of_a_flow_ends_the_flow() -> None:
+    payload = pack_spec(FlowSpec("import", 3, 4, 3))
+
+    def own(id: str, task: str = "mita.flow", packed: bytes = payload) -> Claim:
+        return Claim(id, 1, 5000, task, "q", packed, b"", b"", 9, 4000, 4000)
+
+    success, failure = Verdict(state=State.SUCCEEDED), Verdict(state=State.FAILED)
+    patrol = Verdict(
+        state=State.QUEUED,
+        counts=Counter.RESCHEDULES,
+        event=TimelineKind.SLEEPING,
+        when=When(wait=SECOND),
+    )
+    crash = Verdict(state=State.QUEUED, counts=Counter.CRASHES, when=When(wait=SECOND))
+    ends = [
+        Settlement(own("done"), success),
+        Settlement(own("failed"), failure),
+        Settlement(own("asked"), success, was_cancelled=True),
+        Settlement(own("stale"), success),
+        Settlement(own("patrol"), patrol),
+        Settlement(own("crashed"), crash),
+        Settlement(own("gatherer", "mita.gather", b""), success),
+        Settlement(own("unreadable", packed=b"what"), failure),
+    ]
+    took = [one.claim.id != "stale" for one in ends]
+    for settled in (
+        RunsSettled(ends, took, "w", 64_000),
+        RunsSettled(ends, [True] * 8, "w", 64_000),
+    ):
+        told = [event for batch in batches_of(settled) for event in batch.events()]
+        assert {one.kind for one in told} == {"flow_ended"}
+        found = [(one.id, one.state, one.seconds) for one in told if one.id != "stale"]
+        assert found == [
+            ("done", "succeeded", 60.0),
+            ("failed", "failed", 60.0),
+            ("asked", "cancelled", 60.0),
+        ]
+        assert len(told) == 3 + all(settled.took)
 
 
 async def test_signals_and_children_are_counted_with_their_task() -> None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.events import ClientEvents
-from mita.events.signals import Enqueued, FlowStarted
+from mita.events.signals import Amended, Enqueued, FlowStarted
 from mita.flows.acts import cancel_flow
 from mita.flows.parts import find_spec
 from mita.flows.retries import retry_flow
@@ -107,7 +107,10 @@ class FlowRun:
         """Run the failed and cancelled steps again. Steps that wait for others wait again. Returns
         how many steps were retried."""
         store = await self._tools.store()
-        answers = await retry_flow(store, self.id, await self._spec(store), note(reason))
+        spec, reports = await self._spec(store), list[Amended]()
+        answers = await retry_flow(store, self.id, spec, note(reason), reports)
+        for one in reports:
+            await self._tools.events.amended(store, one)
         return sum(answer is Answer.DONE for answer in answers.values())
 
     retry_sync = sync_twin(retry)

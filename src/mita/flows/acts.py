@@ -129,6 +129,8 @@ async def _cancel_by_own_job(
     ended = await cancel(store, ids, change.reason, change.keep, own)
     followed += [one for one in own if one.id != job.id]
     followed += await conclude_and_wake(store, ended, change.keep)
+    if job.task != GATHER_TASK and all(one.id != job.id for one in own):
+        return Answer.ASKED  # a worker runs it just now, and ends it
     return Answer.DONE
 
 
@@ -176,16 +178,19 @@ async def _retry(store: Store, jobs: Sequence[Job], change: RetryJob) -> Acts:
         elif dead := dead_step(job):
             flows.setdefault(dead.place.flow, []).append(dead)
     answers: dict[str, Answer] = {}
+    reports: list[Amended] = []
     for flow, ids in whole.items():
         spec = await find_spec(store, flow)
         if spec is not None:
-            answers |= await retry_flow(store, flow, spec, change.note)
+            answers |= await retry_flow(store, flow, spec, change.note, reports)
             answers |= dict.fromkeys(ids, Answer.DONE)
     for flow, steps in flows.items():
-        answers |= await revive(store, flow, await downstream(store, steps), change)
+        answers |= await revive(store, flow, await downstream(store, steps), change, reports)
     rest = [job.id for job in jobs if job.id not in answers]
     answers |= zip(rest, await store.amend(rest, change) if rest else (), strict=True)
-    return Acts([answers[job.id] for job in jobs])
+    asked_for = {job.id for job in jobs}
+    followed = [one for one in reports if one.id not in asked_for]
+    return Acts([answers[job.id] for job in jobs], followed)
 
 
 async def _reschedule(store: Store, jobs: Sequence[Job], change: RescheduleJob) -> Acts:

@@ -6,10 +6,12 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from mita.errors import UsageError
+from mita.events.signals import Amended
 from mita.model.flow import FlowPlace
 from mita.model.job import Job
 from mita.model.outcome import Answer, RetryJob
 from mita.model.time import LATEST, NOW, When
+from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.durable import arrival_name, arrivals
@@ -26,6 +28,8 @@ class DeadStep(Struct, frozen=True):
 
     id: str
     place: FlowPlace
+    task: str
+    queue: str
 
 
 def dead_step(job: Job) -> DeadStep | None:
@@ -33,7 +37,7 @@ def dead_step(job: Job) -> DeadStep | None:
     place = place_of(job)
     if place is None or place.parent is not None or job.state not in DEAD:
         return None
-    return DeadStep(job.id, place)
+    return DeadStep(job.id, place, job.task, job.queue)
 
 
 async def check_predecessors(store: Store, step: DeadStep) -> None:
@@ -51,25 +55,28 @@ async def check_predecessors(store: Store, step: DeadStep) -> None:
             )
 
 
-async def retry_flow(store: Store, flow: str, spec: FlowSpec, note: str) -> dict[str, Answer]:
+async def retry_flow(
+    store: Store, flow: str, spec: FlowSpec, note: str, reports: list[Amended]
+) -> dict[str, Answer]:
     """Run the failed and cancelled steps of a flow again, also those that were added to it. Returns
-    the answer for each."""
+    the answer for each, and adds them to `reports` for events."""
     answers: dict[str, Answer] = {}
     for part in await parts_of(store, flow, spec):
         dead: list[DeadStep] = []
         async for jobs in steps_of(store, part.flow, range(1, part.spec.first_counter)):
             dead += [one for job in jobs if job is not None and (one := dead_step(job)) is not None]
         if dead or part.flow == flow:
-            answers |= await revive(store, part.flow, dead, RetryJob(NOW, note))
+            answers |= await revive(store, part.flow, dead, RetryJob(NOW, note), reports)
     return answers
 
 
 async def revive(
-    store: Store, flow: str, dead: Sequence[DeadStep], change: RetryJob
+    store: Store, flow: str, dead: Sequence[DeadStep], change: RetryJob, reports: list[Amended]
 ) -> dict[str, Answer]:
     """Bring these failed and cancelled steps of a flow back. The flow itself is first, so that it
     looks after what a process that dies in between leaves undone. Then come the steps that wait,
-    and last those that can start. Returns the answer for each step."""
+    and last those that can start. Returns the answer for each step, and adds them to `reports` for
+    events."""
     waits = await _which_wait(store, dead)
     for id in await _with_flows_above(store, flow):
         await store.amend([id], RetryJob(When(patrol_wait(0)), change.note))
@@ -80,6 +87,8 @@ async def revive(
         for at in range(0, len(ids), CALL_JOBS):
             some = ids[at : at + CALL_JOBS]
             answers |= zip(some, await store.amend(some, how), strict=True)
+    now = wall_clock()
+    reports += [Amended(one.id, change, answers[one.id], now, one.task, one.queue) for one in dead]
     return answers
 
 
