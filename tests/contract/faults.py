@@ -18,15 +18,18 @@ from mita.model.outcome import (
     TimelineEntry,
     Verdict,
 )
+from mita.model.record import DisplayState
 from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
 from mita.ports.pubsub import Subscription
 from mita.ports.store import ASKED, OnceValue
+from mita.rules import matching
 from mita.rules.schedule.spec import switched
 from mita.rules.states import allowed
 from mita.stores.memory import MemoryStore, leases, maintenance, once, repeats, resources, unique
 from mita.stores.memory import amend as amending
 from mita.stores.memory import claim as claiming
+from mita.stores.memory import inspect as inspecting
 from mita.stores.memory import settle as settling
 from mita.stores.memory.context import MemoryContext
 from mita.stores.memory.notify import MemoryNotifier
@@ -57,6 +60,17 @@ def _by_id(context: MemoryContext, claim: Claim) -> Claim:
 
 
 # ---------------------------------------------------------------- in the memory store
+
+
+def show_waiting_jobs_as_scheduled(patch: pytest.MonkeyPatch) -> None:
+    whole = matching.shown_as
+
+    def shown(state: State, due: Moment, now: Moment) -> DisplayState:
+        found = whole(state, due, now)
+        return DisplayState.SCHEDULED if found is DisplayState.WAITING else found
+
+    patch.setattr(matching, "shown_as", shown)
+    patch.setattr(inspecting, "shown_as", shown)
 
 
 def settle_by_id(patch: pytest.MonkeyPatch) -> None:
@@ -391,6 +405,14 @@ A_STALE_SETTLE = (
     "test_an_old_claim_cannot_change_a_retried_job",
 )
 IN_MEMORY = [
+    Fault(
+        "a job without a due time that is shown as scheduled",
+        show_waiting_jobs_as_scheduled,
+        (
+            "test_jobs_without_a_due_time_are_counted_as_waiting",
+            "test_a_page_can_be_filtered_by_state",
+        ),
+    ),
     Fault("no token check at settle", settle_by_id, (A_STALE_SETTLE[0], A_STALE_SETTLE[2])),
     Fault("no token check at extend", extend_by_id, ("test_a_lost_claim_cannot_be_extended",)),
     Fault(
@@ -617,6 +639,11 @@ ANY_TOKEN = {
     "settle": (" and token = :token", " and :token > 0"),
 }
 IN_SQLITE = [
+    Fault(
+        "jobs of groups that are not counted as waiting",
+        said_as(queues_counts=("(where due =", "(where fair is null and due =")),
+        ("test_jobs_without_a_due_time_are_counted_as_waiting",),
+    ),
     Fault(
         "no token check at settle",
         said_as(**ANY_TOKEN),

@@ -8,6 +8,7 @@ import pytest
 from mita.errors import UsageError
 from mita.model.gate import StoredLimit
 from mita.model.repeat import Repeat
+from mita.model.time import HOUR, LATEST, NOW, When
 from mita.model.view import Health
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.server import statements
@@ -27,6 +28,17 @@ async def test_many_stores_that_open_at_once_all_find_the_schema(url: str) -> No
         (len(statements.migrations()),)
     ]
     await asyncio.gather(*(store.close() for store in stores))
+
+
+async def test_the_view_shows_states_as_people_see_them(url: str) -> None:
+    store = PostgresStore(url)
+    await store.open()
+    for when in (NOW, When(HOUR), When(at=LATEST)):
+        await put(store, when=when)
+    space = url.rpartition("=")[2]
+    rows = server("pg18").execute(f"select state from {space}.jobs order by due")
+    assert rows == [("ready",), ("scheduled",), ("waiting",)]
+    await store.close()
 
 
 async def test_a_second_store_waits_for_the_migration_of_the_first(url: str) -> None:
