@@ -1,5 +1,5 @@
 """Pages with a `jobs.py` are followed as a newcomer follows them: a worker in one terminal, Python
-in the other."""
+in the other. The comment after a `print(…)` is what it prints; … stands for anything."""
 
 import os
 import queue
@@ -108,6 +108,9 @@ class Newcomer:
             return
         assert "Traceback (most recent call last)" not in printed, f"{text}\n{printed}"
         assert "SyntaxError" not in printed, f"{text}\n{printed}"
+        for said in re.findall(r"^ *print\(.*\) +# (.*)$", text, re.MULTILINE):
+            pattern = ".*".join(re.escape(part) for part in said.split("…"))
+            assert re.search(pattern, printed), f"{said!r} is not what was printed:\n{printed}"
 
     def _start_worker(self, text: str) -> None:
         for command in re.findall(r"^mita worker .*", text, re.MULTILINE):
@@ -162,11 +165,13 @@ def test_a_newcomer_can_follow_the_page(page: Path, tmp_path: Path) -> None:
 
 
 def test_a_mistake_on_a_page_is_noticed(tmp_path: Path) -> None:
-    """An unknown name at the prompt, and a command that does not exist."""
+    """An unknown name at the prompt, another output, and a command that does not exist."""
     newcomer = Newcomer(tmp_path)
     try:
         with pytest.raises(AssertionError, match="NameError"):
             newcomer.poll_into(Block("python", "print(job)\n", 1))
+        with pytest.raises(AssertionError, match="'2' is not what was printed"):
+            newcomer.poll_into(Block("python", "print(1)  # 2\n", 1))
         with pytest.raises(AssertionError, match="quieues"):
             newcomer.poll_into(Block("console", "$ mita quieues\n", 1))
     finally:
