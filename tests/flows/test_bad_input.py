@@ -328,3 +328,46 @@ async def test_children_that_cannot_be(tmp_path: Path) -> None:
         await at.run_due()
         with pytest.raises(JobFailed, match="child 'a' occurs twice in one run of task 'twice'"):
             await parents.result()
+
+
+async def test_steps_that_a_handler_cannot_add(tmp_path: Path) -> None:
+    it = Bench(tmp_path)
+
+    async def one_after(job: Job) -> None:
+        step = await job.add(it.number.call(1))
+        await job.add(it.number.call(1), after=step)  # type: ignore[arg-type]
+
+    async def computed(job: Job) -> None:
+        step = await job.add(it.number.call(1))
+        await job.add(it.number.call(step.result + 1))
+
+    cases: dict[str, Callable[[Job], Awaitable[Any]]] = {
+        "give steps that were added to this one, by job.add": lambda job: job.add(
+            it.number.call(1), after=[it.foreign]
+        ),
+        "result of a step of another flow": lambda job: job.add(it.number.call(it.foreign.result)),
+        "is not a call: make one with task.call": lambda job: job.add(it.number),  # type: ignore[arg-type]
+        "has no unique key": lambda job: job.add(it.number.options(unique="u").call(1)),
+        "leave out .at": lambda job: job.add(it.number.after(5).call(1)),
+        "after: <Step 1, number> is no list of steps": one_after,
+        "is not known before the flow runs": computed,
+    }
+
+    @it.app.task
+    async def adder(job: Job, says: str) -> None:
+        await cases[says](job)
+
+    async with lab(it.app) as at:
+        for says in cases:
+            run = await it.app.chain(adder.call(says)).enqueue()
+            await at.run_due()
+            record = await run.get()
+            assert record is not None
+            [step] = record.steps
+            assert says in step.error
+        alone = await adder.enqueue("leave out .at")
+        await at.run_due()
+        with pytest.raises(JobFailed, match=r"is in no flow, so it can add no steps: enqueue it"):
+            await alone.result()
+        tasks = {job.task for job in (await it.app.jobs(limit=100)).jobs}
+    assert tasks == {"adder", "mita.flow"}
