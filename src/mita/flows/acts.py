@@ -156,7 +156,9 @@ async def _cancel_steps(
             what.changes.append(Amended(job.id, change, answer, now, job.task, job.queue))
         if answer is Answer.DONE:
             done.append(job)
-    what.done, what.asked = what.done + len(done), what.asked + answers.count(Answer.ASKED)
+        if job.task != GATHER_TASK:  # it is no step
+            what.done += answer is Answer.DONE
+            what.asked += answer is Answer.ASKED
     for job in done:
         if job.reschedules:
             what.changes += await cancel_children(store, job.id, change.keep)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
+from mita.errors import Rejected
 from mita.model.ending import Ending, Raised, Returned, Stopped, Suspended, Unreadable
 from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
@@ -49,6 +50,12 @@ async def run_own_job(store: Store, claim: Claim, keep: Wait) -> Ending:
         return await _RUN[claim.task](store, claim, place, keep)
     except UNREADABLE_VALUE as error:
         return Unreadable(unreadable(f"what this flow knows of its steps cannot be read: {error}"))
+    except Rejected as error:
+        return Raised(
+            "Rejected: the results of these steps are too large for the store together "
+            f"({error}); store it elsewhere and return its name",
+            final=True,
+        )
 
 
 # ---------------------------------------------------------------- gathering
@@ -121,7 +128,10 @@ async def _end(
     if State.FAILED in every:
         failed = sorted(number for number, state in states.items() if state is State.FAILED)
         return Raised(f"FlowFailed: {_failures(failed, roots)}", final=True)
-    return Stopped() if State.CANCELLED in every else _NOTHING
+    if State.CANCELLED not in every:
+        return _NOTHING
+    error = await patrol.failed_gathering()
+    return Stopped() if error is None else Raised(f"FlowFailed: {error}", final=True)
 
 
 def _failures(failed: list[int], additions: Iterable[Job | None]) -> str:

@@ -21,6 +21,7 @@ from mita.rules.flow import (
     told_to_counter,
 )
 from mita.rules.flow_plan import FlowSpec, counter_groups, counter_of
+from mita.rules.judge import first_line
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
@@ -79,6 +80,14 @@ class Patrol:
             elif not _numbers(place) & alive.keys():
                 await self._catch_up(job, place)
         return None if alive else found
+
+    async def failed_gathering(self) -> str | None:
+        """Why a job failed that gathers results, so that the steps behind it were cancelled; None
+        if none failed."""
+        between = range(self._spec.steps + 1, self._spec.first_counter)
+        jobs = await find_steps(self._store, self._flow, between) if between else {}
+        failed = [job for job in jobs.values() if job is not None and job.state is State.FAILED]
+        return first_line(failed[0].error or "") if failed else None
 
     def _may_be_stuck(self, job: Job) -> bool:
         """Whether this job waits and has never run, so that it may wait for jobs that have ended.

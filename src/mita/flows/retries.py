@@ -59,14 +59,17 @@ async def retry_flow(
     store: Store, flow: str, spec: FlowSpec, note: str, reports: list[Amended]
 ) -> dict[str, Answer]:
     """Run the failed and cancelled steps of a flow again, also those that were added to it. Returns
-    the answer for each, and adds them to `reports` for events."""
+    the answer for each step, and adds what was done to `reports` for events."""
     answers: dict[str, Answer] = {}
     for part in await parts_of(store, flow, spec):
         dead: list[DeadStep] = []
         async for jobs in steps_of(store, part.flow, range(1, part.spec.first_counter)):
             dead += [one for job in jobs if job is not None and (one := dead_step(job)) is not None]
         if dead or part.flow == flow:
-            answers |= await revive(store, part.flow, dead, RetryJob(NOW, note), reports)
+            change = RetryJob(NOW, note)
+            found = await revive(store, part.flow, dead, change, reports)
+            last = step_id(part.flow, part.spec.steps)  # behind it are jobs that gather others
+            answers |= {id: answer for id, answer in found.items() if id <= last}
     return answers
 
 
