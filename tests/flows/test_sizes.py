@@ -5,6 +5,11 @@ from pathlib import Path
 import pytest
 
 from mita import FlowRun, Mita, Retry
+from mita.flows import own_jobs
+from mita.model.ending import Suspended
+from mita.model.time import HOUR, When
+from mita.rules.flow import GATHER_TASK
+from mita.testing import lab
 from tests.engine.conftest import working
 from tests.engine.test_too_large import TIGHT
 from tests.waiting import until
@@ -69,3 +74,66 @@ async def test_results_that_fit_are_all_there(tight: Mita) -> None:
         done = await app.get(record.steps[-1].id)
         assert done is not None
         assert done.result == 15_000
+
+
+# ---------------------------------------------------------------- many steps
+
+
+def large_app(keep: int = 0) -> tuple[Mita, set[int]]:
+    """An app with a task that fails for some numbers."""
+    app, broken = Mita("memory://", keep=keep, retry=Retry(max_retries=0)), set[int]()
+
+    @app.task(name="one")
+    async def one(n: int) -> int:
+        if n in broken:
+            raise ValueError(f"{n} is broken")
+        return n
+
+    return app, broken
+
+
+async def test_a_flow_with_counters_is_not_woken_by_them() -> None:
+    """A counter tells its flow once: nobody takes it for a step that was retried."""
+    app, _ = large_app(keep=60)
+    async with lab(app) as it:
+        run = await app.group([app.tasks["one"].call(n) for n in range(350)]).enqueue()
+        await it.run_due()
+        record = await app.get(run.id)
+    assert record is not None
+    assert {line.kind for line in record.timeline} <= {"created", "started", "succeeded"}
+
+
+async def test_a_patrol_knows_what_counters_know(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step has failed and told its counter, and the counter has not told the flow."""
+    app, broken = large_app()
+    broken |= {149}
+
+    async def asleep(*_: object) -> Suspended:
+        return Suspended(When(24 * HOUR))
+
+    async with lab(app) as it:
+        run = await app.group([app.tasks["one"].call(n) for n in range(150)]).enqueue()
+        monkeypatch.setitem(own_jobs._RUN, GATHER_TASK, asleep)
+        await it.run_until(after=3600)
+        record = await run.get()
+    assert record is not None
+    assert record.state == "failed"
+
+
+async def test_a_large_flow_that_is_retried_succeeds_when_its_steps_are_gone() -> None:
+    app, broken = large_app()
+    broken |= set(range(0, 250, 2))
+    async with lab(app) as it:
+        run = await app.group([app.tasks["one"].call(n) for n in range(250)]).enqueue()
+        await it.run_due()
+        record = await run.get()
+        assert record is not None
+        assert record.state == "failed"
+        broken.clear()
+        assert await run.retry() == 125
+        store = await app.open_store()
+        await it.run_due()
+        await store.prune(1000, 0)
+        await it.run_until(after=60)
+        assert await run.get() is None  # it has succeeded: a failed flow is kept
+        await store.close()

@@ -11,13 +11,14 @@ from mita.model.ending import Returned
 from mita.model.flow import AddedSteps, Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Answer, CancelJob, RescheduleJob, SignalJob
-from mita.model.time import NOW, Wait
+from mita.model.time import NOW, SECOND, Wait, When
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.durable import WAIT, arrival_name, signal_name
 from mita.rules.flow import (
     CHILD,
+    GATHER_TASK,
     NO_RESULT,
     UNREADABLE_VALUE,
     ChildOutcome,
@@ -43,6 +44,7 @@ from mita.rules.text import note
 
 STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
 CALL_BYTES = 16_000_000  # of what is told in one call to a store
+LARGE_FLOW_WAIT: Wait = SECOND  # until a flow of many steps looks after one that was retried
 PARALLEL_CALLS = 50  # to a store that cannot do them in one
 LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 
@@ -236,18 +238,22 @@ async def conclude_and_wake(
 
 async def _tell_retried(store: Store, jobs: Iterable[EndedJob]) -> None:
     """Tell the flows of these jobs which of them have succeeded since they were counted. Their
-    records may be gone before the flow ends."""
-    flows: set[str] = set()
+    records may be gone before the flow ends. A large flow is not told, because it could not keep
+    all of them, and looks a little later, because that takes longer."""
+    flows: dict[str, When] = {}
     for job in jobs:
         adder = job.place.adder
-        flow = job.place.flow if adder is None else adder.flow
+        flow, counter = job.place.flow, job.place.counter
         succeeded = [job.id] if job.state is State.SUCCEEDED else []
         if adder is not None:
+            flow, counter = adder.flow, adder.counter
             succeeded.append(step_id(flow, adder.number))
-        for id in succeeded:
+        is_large = counter is not None and counter.first > 0
+        for id in () if is_large else succeeded:
             await store.amend([flow], SignalJob(succeeded_signal(id), NO_RESULT))
-        flows.add(flow)
-    await store.amend(sorted(flows), RescheduleJob(NOW, "one of its steps was retried"))
+        flows[flow] = When(LARGE_FLOW_WAIT) if is_large else NOW
+    for flow, when in flows.items():
+        await store.amend([flow], RescheduleJob(when, "one of its steps was retried"))
 
 
 def _after(job: EndedJob) -> Iterable[Arrival]:
@@ -273,6 +279,8 @@ async def _counted(store: Store, job: EndedJob) -> list[Arrival]:
     ended, and only for the addition that its counter knows: a run that died may have left another
     one."""
     place = job.place
+    if job.task == GATHER_TASK and job.state is State.SUCCEEDED:
+        return []  # it has told before it was settled
     if place.adder is not None and place.adder.counter is not None:
         addition = await addition_of(store, place.adder)
         if addition is None or addition.flow != place.flow:

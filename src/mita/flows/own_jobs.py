@@ -118,6 +118,9 @@ async def _end(
     steps = await find_steps(store, claim.id, numbers)
     states |= {number: job.state for number, job in steps.items() if job is not None}
     states |= {n: State.SUCCEEDED for n in numbers if step_id(claim.id, n) in since}
+    gone = [n for n, job in steps.items() if job is None]
+    if await patrol.counts_as_succeeded(gone):
+        states |= dict.fromkeys(gone, State.SUCCEEDED)
     retried = [number for number in numbers if states[number] is State.SUCCEEDED]
     added = [*told.additions, *await patrol.added_by(retried)]
     roots = await find_all(store, [id for id in added if id not in since])

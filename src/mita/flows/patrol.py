@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from mita.model.flow import Addition, Arrival, Dependants, FlowPlace
+from mita.model.flow import MOST_PREDECESSORS, Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import RescheduleJob
+from mita.model.outcome import RescheduleJob, TimelineKind
 from mita.model.time import HOUR, LATEST, NOW, Wait
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
@@ -37,11 +37,12 @@ class Patrol:
     def __init__(self, store: Store, claim: Claim, spec: FlowSpec, keep: Wait) -> None:
         self._store, self._claim, self._spec, self._keep = store, claim, spec, keep
         self._flow = claim.id
+        self._counted: list[Told] = []  # what counters know that have not told it the flow yet
         self._additions: dict[int, Addition] = {}  # by the number of the step that has added them
 
     async def run(self, values: dict[str, bytes], *, is_stored: bool) -> Told | None:
         """Tell what was not told. `values` are the once values of the flow. Returns how the steps
-        ended that have told nobody, if all steps have ended; None if some have not."""
+        ended of which the flow does not know, if all steps have ended; None if some have not."""
         pending = await self._pending(values)
         # a step that has added others ends with them
         added = [self._additions[n].flow for n in pending if n in self._additions]
@@ -55,6 +56,7 @@ class Patrol:
         ends = zip(added, roots, strict=True)
         return together(
             [
+                *self._counted,
                 *(told_to_counter(number, state_of(found[number])) for number in steps),
                 *(told_of_addition(flow, state_of(job)) for flow, job in ends),
             ]
@@ -80,6 +82,16 @@ class Patrol:
             elif not _numbers(place) & alive.keys():
                 await self._catch_up(job, place)
         return None if alive else found
+
+    async def counts_as_succeeded(self, gone: Sequence[int]) -> bool:
+        """Whether these steps, which were counted as failed or cancelled and are gone, have
+        succeeded since then. A large flow does not keep that. But failed and cancelled steps stay
+        in the store for long, so if the flow was retried, they were, too."""
+        if not gone or self._spec.steps <= MOST_PREDECESSORS:
+            return False
+        revived = TimelineKind.REVIVED.value
+        timeline = await self._store.timeline(self._flow)
+        return any(revived in (line.kind, *line.note.split()) for line in timeline)
 
     async def failed_gathering(self) -> str | None:
         """Why a job failed that gathers results, so that the steps behind it were cancelled; None
@@ -147,7 +159,9 @@ class Patrol:
                 pending.append(number)
                 continue
             values = await self._store.once_values(step_id(self._flow, number))
-            counted = {number_of(self._flow, id) for id in told_by_sender(values)}
+            by_sender = told_by_sender(values)
+            self._counted += by_sender.values()
+            counted = {number_of(self._flow, id) for id in by_sender}
             self._additions |= additions(values)
             left += [member for member in members if member not in counted]
         return sorted(pending)
