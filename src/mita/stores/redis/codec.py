@@ -30,6 +30,7 @@ from .scripting.record_code import (
     first_claim_maker,
     later_claim_maker,
     packer,
+    plain_packer,
 )
 from .scripting.record_layout import (
     CLIENT_FIELDS,
@@ -53,10 +54,23 @@ _LIVE_DEFAULTS = list(live_defaults().values())
 _HEAD = len(HEAD_FIELDS)
 
 
+def is_plain(job: NewJob) -> bool:
+    """Whether a job is due now and has the default priority, no key, no group and no weight. Most
+    jobs are plain."""
+    return (
+        job.when is NOW
+        and job.priority == DEFAULT_PRIORITY
+        and job.resource is None
+        and job.unique is None
+        and job.fair is None
+        and not job.gates
+        and job.weight == NORMAL_WEIGHT_THOUSANDTHS
+    )
+
+
 def are_plain(jobs: Sequence[NewJob]) -> bool:
-    """Whether all of these jobs are due now and have the default priority, no key, no group and no
-    weight. Most jobs are plain. This runs for every job of a bulk enqueue, so nothing is called for
-    each."""
+    """Whether all of these jobs are plain. This runs for every job of a bulk enqueue, so nothing is
+    called for each."""
     each = [
         job.when is NOW
         and job.priority == DEFAULT_PRIORITY
@@ -148,6 +162,7 @@ def _live_values(raw: bytes) -> list[Any] | None:
 
 
 pack_new_job = packer()
+pack_plain_job = plain_packer()
 pack_plain_jobs = bulk_packer()
 first_claim = first_claim_maker(_decode_other_version)
 later_claim = later_claim_maker()

@@ -10,7 +10,14 @@ from msgspec import Struct
 from mita.model.job import NewJob, Receipt
 from mita.stores.shared import room as rooms
 
-from .codec import are_plain, job_kind, pack_new_job, pack_plain_jobs
+from .codec import (
+    are_plain,
+    is_plain,
+    job_kind,
+    pack_new_job,
+    pack_plain_job,
+    pack_plain_jobs,
+)
 from .connection import MaybeDone
 from .context import RedisContext, parts
 from .unique import queues_of_ids, receipts
@@ -96,8 +103,10 @@ async def _send(context: RedisContext, call: _EnqueueCall) -> list[Receipt]:
 def _enqueue_call(context: RedisContext, jobs: Sequence[NewJob]) -> _EnqueueCall:
     if len(jobs) == 1:  # the same as below, without the lists
         [job] = jobs
-        roots, kind = [context.keys.queue(job.queue)], job_kind(job, 1)
-        kinds: list[Any] = [1, kind] if kind else []
+        roots = [context.keys.queue(job.queue)]
+        if is_plain(job):
+            return _EnqueueCall(jobs, roots, [], [job.id, pack_plain_job(job)], job.fresh)
+        kinds: list[Any] = [1, job_kind(job, 1)]
         return _EnqueueCall(jobs, roots, kinds, [job.id, pack_new_job(job)], job.fresh)
     queues = list(dict.fromkeys([job.queue for job in jobs]))
     kinds, packed = [], None

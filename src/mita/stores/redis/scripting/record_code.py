@@ -60,6 +60,18 @@ def pack_new_job(job):
     return made
 
 
+def plain_packer() -> Callable[[NewJob], bytes]:
+    """A function that packs the client's fields of a job which has the default in all fields behind
+    the first ones."""
+    source = f"""
+def pack_plain_job(job):
+    return pack(({_attributes(FIRST_CLIENT_FIELDS)}))
+"""
+    pack = msgspec.msgpack.Encoder().encode
+    made: Callable[[NewJob], bytes] = _function("pack_plain_job", source, pack=pack)
+    return made
+
+
 def bulk_packer() -> Callable[[Sequence[NewJob]], list[bytes]]:
     """A function that packs the client's fields of jobs which have the default in all fields behind
     the first ones. It calls nothing but the encoder for each job."""

@@ -94,8 +94,8 @@ local function clear(list)
   for i = #list, 1, -1 do list[i] = nil end
 end
 
--- Write the jobs that were built, and forget them.
-local function write_jobs(q, registry, now)
+-- Write the jobs that were built. Unless they are the last of the call (`more`), forget them.
+local function write_jobs(q, registry, now, more)
   if #q.fixed == 0 then return end
   if q.new then
     for _, hash in ipairs(PADDED_HASHES) do call('HSET', q[hash], '', PAD) end
@@ -111,7 +111,7 @@ local function write_jobs(q, registry, now)
       else
         call(index.command, index.key, unpack(index))
       end
-      clear(index)
+      if more then clear(index) end
     end
   end
   for key, taken in pairs(q.uniques) do
@@ -119,7 +119,7 @@ local function write_jobs(q, registry, now)
   end
   if registry and not registry.names[q.name] then call('SADD', registry.queues, q.name) end
   topics[q.name] = true
-  clear(q.fixed)
+  if more then clear(q.fixed) end
   q.uniques, q.new = {}, false
 end
 
@@ -205,7 +205,7 @@ local function debounce_jobs(kind, items, at, n, existing, refused, write, age, 
       q.uniques[kind.unique] = { id = id, throttled_until = kind.throttled_until }
       age = build_records(kind, { id, items[i + 1] }, 1, 1, now, age, q.fixed, kind.index)
       q.age = age
-      write()
+      write(true)
     end
   end
   return age
@@ -219,8 +219,8 @@ local function insert_jobs(queues, registry, kinds, items, now, fresh)
   local existing = existing_ids(queues, registry, ids, fresh)
   local age = microseconds()
   for _, q in ipairs(queues) do age = math.max(age, read_newest(q, now)) end
-  local function write()
-    for _, q in ipairs(queues) do write_jobs(q, registry, now) end
+  local function write(more)
+    for _, q in ipairs(queues) do write_jobs(q, registry, now, more) end
   end
   for i = 1, #kinds, 2 do
     local n, packed = tonumber(kinds[i]), kinds[i + 1]
@@ -230,7 +230,7 @@ local function insert_jobs(queues, registry, kinds, items, now, fresh)
       for _, q in ipairs(queues) do
         if not q.types_checked then rare().check_all_types(q) end
       end
-      write()
+      write(true)
       age = debounce_jobs(kind, items, at, n, existing, refused, write, age, now)
     else
       local new, first, last = items, at, at + n * 2 - 2
