@@ -22,10 +22,15 @@ _HOW = {
 
 
 def step_reasons(evidence: Evidence, wait: FlowWait) -> Iterator[Reason]:
-    """It waits for steps: which these are, and for each of the nearest why it does not run."""
+    """It waits for steps: which these are, and for the nearest why they do not run. Steps with the
+    same reason are named together."""
     yield _waits(evidence, wait)
+    alike: dict[str, list[NearStep]] = {}
     for step in wait.near:
-        yield _near(evidence, wait, step)
+        key = step.id if step.reason is None else str(step.reason)
+        alike.setdefault(key, []).append(step)
+    for steps in alike.values():
+        yield _near(evidence, wait, steps[0], ", ".join(step.name for step in steps))
 
 
 def _waits(evidence: Evidence, wait: FlowWait) -> Reason:
@@ -49,8 +54,8 @@ def _waits(evidence: Evidence, wait: FlowWait) -> Reason:
     )
 
 
-def _near(evidence: Evidence, wait: FlowWait, step: NearStep) -> Reason:
-    """Why one of the steps that are waited for does not run."""
+def _near(evidence: Evidence, wait: FlowWait, step: NearStep, names: str) -> Reason:
+    """Why a step that is waited for does not run; `names` are this one and others like it."""
     found = {"step": step.number, "id": step.id}
     if step.added is not None:
         return Reason(
@@ -60,7 +65,7 @@ def _near(evidence: Evidence, wait: FlowWait, step: NearStep) -> Reason:
             **advise("ask about them", "why", step.added),
         )
     if step.reason is not None:
-        text = f"{step.name}: {step.reason.text}"
+        text = f"{names}: {step.reason.text}"
         return replace(step.reason, text=text, evidence={**step.reason.evidence, **found})
     if step.state is DisplayState.WAITING:
         text = f"{step.name} waits for other steps, too"
