@@ -124,7 +124,7 @@ async def test_explain_says_until_when_it_sleeps_and_for_what_it_waits() -> None
         assert first.text == "it waits for the signal 'payment' (without a time-out)"
 
 
-async def test_explain_names_the_child_that_a_job_waits_for() -> None:
+async def test_explain_names_the_child_that_a_job_waits_for_and_what_keeps_it() -> None:
     app = Mita("memory://")
 
     @app.task
@@ -140,8 +140,15 @@ async def test_explain_names_the_child_that_a_job_waits_for() -> None:
         await it.run_due()
         [first, *_] = await app.explain(job.id)
         [one] = (await app.jobs(task="child")).jobs
-    assert (first.code, first.evidence) == (ReasonCode.WAITS_FOR_CHILD, {"child": one.id})
-    assert first.command == ("why", one.id)
+        await app.cancel(one.id)
+        [ended, *_] = await app.explain(job.id)
+    assert (first.code, first.evidence) == (
+        ReasonCode.WAITS_FOR_CHILD,
+        {"child": one.id, "because": "queue paused"},
+    )
+    assert first.text.startswith(f"it waits for its child, job {one.id}: queue 'other' has been")
+    assert first.command == ("resume", "other")
+    assert ended.code is not ReasonCode.WAITS_FOR_CHILD
 
 
 async def test_what_cannot_be_read_is_shown_without_its_value() -> None:

@@ -11,15 +11,24 @@ from mita.model.job import Job, State
 from mita.model.repeat import Repeat
 from mita.model.view import JobFilter, ResourceView
 from mita.ports.store import Store
+from mita.rules.durable import pending_waits
 from mita.rules.explain.evidence import Evidence, Reason
 from mita.rules.explain.reasons import explain
+from mita.rules.flow import CHILD
 from mita.rules.gates import keys_of
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL, WAITING
 
 from .calls import unknown_job
 from .durable import values_of
-from .explain_flow import cause_of_cancel, failed_steps, flow_wait, is_flow, waits_for_steps
+from .explain_flow import (
+    NEAR_STEPS,
+    cause_of_cancel,
+    failed_steps,
+    flow_wait,
+    is_flow,
+    waits_for_steps,
+)
 
 _TWIN_JOBS = 100
 _EVIDENCE_TRIES = 3
@@ -31,7 +40,7 @@ async def gather(store: Store, id: str) -> Evidence:
     questions, so that the answers belong together. Raises `UsageError` for an unknown id."""
     job = await _find(store, id)
     for _ in range(_EVIDENCE_TRIES):
-        evidence = await _about(store, job)
+        evidence = await _with_children(store, await _about(store, job))
         if is_step(id) or is_flow(job):
             evidence = await _with_flow(store, evidence)
         before, job = job, await _find(store, id)
@@ -80,14 +89,30 @@ def _questions(store: Store, job: Job, known: dict[str, Any]) -> dict[str, Await
     return questions
 
 
+async def _with_children(store: Store, evidence: Evidence) -> Evidence:
+    """Add why the child jobs do not end for which a job waits; of many only the first few."""
+    waits = [wait.name for wait in pending_waits(evidence.values)]
+    ids = [name.removeprefix(CHILD) for name in waits if name.startswith(CHILD)]
+    if evidence.job.state is not State.QUEUED or not ids:
+        return evidence
+    known = _known(evidence)
+    children = [job for job in await store.find(ids[:NEAR_STEPS]) if job is not None]
+    found = {job.id: explain(await _about(store, job, known))[0] for job in children}
+    return replace(evidence, children=found)
+
+
+def _known(evidence: Evidence) -> dict[str, Any]:
+    return {name: getattr(evidence, name) for name in _OF_ALL_JOBS}
+
+
 async def _with_flow(store: Store, evidence: Evidence) -> Evidence:
     """Add what a job of a flow waits for, or because of which steps it ended."""
     job = evidence.job
     if waits_for_steps(job):
-        known = {name: getattr(evidence, name) for name in _OF_ALL_JOBS}
+        known = _known(evidence)
 
         async def reason(other: Job) -> Reason:
-            return explain(await _about(store, other, known))[0]
+            return explain(await _with_children(store, await _about(store, other, known)))[0]
 
         wait = await flow_wait(store, job, evidence.values, evidence.now, reason)
         return replace(evidence, flow=wait)

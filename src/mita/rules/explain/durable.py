@@ -39,7 +39,7 @@ def _waits(evidence: Evidence, wait: PendingWait) -> Reason:
     """A wait without a time-out ends at the deadline of the job, if it has one."""
     job, now = evidence.job, evidence.now
     if wait.name.startswith(CHILD):
-        return _waits_for_child(wait.name.removeprefix(CHILD))
+        return _waits_for_child(evidence, wait.name.removeprefix(CHILD))
     end = wait.end or (job.due if job.due < LATEST else None)
     until = "without a time-out" if end is None else f"until {clock(end, now)}"
     return Reason(
@@ -50,10 +50,18 @@ def _waits(evidence: Evidence, wait: PendingWait) -> Reason:
     )
 
 
-def _waits_for_child(id: str) -> Reason:
+def _waits_for_child(evidence: Evidence, id: str) -> Reason:
+    """It waits for a child: why that does not run, and what helps it."""
+    why = evidence.children.get(id)
+    text = f"it waits for its child, job {id}"
+    found = {"child": id, "because": None if why is None else why.code.value}
+    if why is not None and why.command:
+        return Reason(
+            ReasonCode.WAITS_FOR_CHILD, f"{text}: {why.text}", why.remedy, found, why.command
+        )
     return Reason(
         ReasonCode.WAITS_FOR_CHILD,
-        f"it waits for its child, job {id}",
-        evidence={"child": id},
+        text if why is None else f"{text}: {why.text}",
+        evidence=found,
         **advise("it goes on when that job has ended; ask about that job", "why", id),
     )

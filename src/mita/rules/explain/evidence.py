@@ -128,7 +128,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
 
     `ahead` is how many jobs go before it. `keys` is what is known of its keys. `twin` is the id of
     another job that has its unique key now, `repeat` the repeat that made it. `values` are its once
-    values (`rules.durable`). `flow` is what a job of a flow waits for, `causes` the steps because
+    values (`rules.durable`). `children` is why the child jobs do not run that it waits for, by id.
+    `flow` is what a job of a flow waits for, `causes` the steps because
     of which it was cancelled or failed. Only what the state of the job needs is filled in."""
 
     job: Job
@@ -143,6 +144,7 @@ class Evidence(Struct, frozen=True, kw_only=True):
     twin: str | None = None
     repeat: Repeat | None = None
     values: Mapping[str, bytes] = {}
+    children: Mapping[str, Reason] = {}
     flow: FlowWait | None = None
     causes: Sequence[FlowCause] = ()
 
