@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from mita import Job, JobEvent, Mita, Retry
+from mita.engine import flow_runs
 from mita.events.batches import batches_of
 from mita.events.flow_counters import MOST_FLOW_NAMES, OTHER_FLOWS, FlowCounts
 from mita.events.signals import RunsSettled
@@ -15,7 +16,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Counter, Settlement, TimelineKind, Verdict
 from mita.model.time import SECOND, When
 from mita.rules.flow_plan import FlowSpec, pack_spec
-from tests.engine.conftest import until_state, working
+from tests.engine.conftest import TIMEOUT_S, until_state, working
 from tests.waiting import until
 
 from .test_events import Log, listening
@@ -187,6 +188,34 @@ async def test_each_step_that_a_retry_brings_back_is_heard_once(by: str) -> None
         listening.stop()
     steps = sorted(one.id for one in heard if one.task == "fetch")
     assert steps == [f"{run.id}.{number:06}" for number in (1, 2, 3)]
+
+
+async def test_what_the_patrol_of_a_flow_cancels_is_heard_and_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As if the worker had died after it settled the step that failed."""
+
+    dead = asyncio.Event()
+
+    async def died(*_: object, **__: object) -> list[object]:
+        dead.set()
+        return []
+
+    async with Mita("memory://") as app:
+        pages, registry = Pages(app), CollectorRegistry()
+        app.metrics(registry)
+        async with listening(app) as log, working(app):
+            with monkeypatch.context() as patch:
+                patch.setattr(flow_runs, "conclude_settled", died)
+                run = await app.chain(pages.fetch.call(-1), pages.fetch.call(2)).enqueue()
+                async with asyncio.timeout(TIMEOUT_S):
+                    await dead.wait()
+            await app.reschedule(run.id, after=0)
+            await log.until(f"{run.id}.000002", "cancelled")
+            await log.until(run.id, "flow_ended")
+        told = await asyncio.to_thread(sums, registry)
+    assert told["mita_finished_total:cancelled"] == 1
+    assert [one.state for one in log.heard if one.kind == "flow_ended"] == ["failed"]
 
 
 def test_only_a_run_that_ends_the_job_of_a_flow_ends_the_flow() -> None:

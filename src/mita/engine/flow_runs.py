@@ -78,7 +78,7 @@ class FlowRuns:
         try:
             ending = await self._until(
                 deadline,
-                lambda: run_own_job(context.store, claim, context.retention.failed),
+                lambda: run_own_job(context.store, claim, context.retention.failed, context.emit),
                 claim,
             )
         except Exception as error:

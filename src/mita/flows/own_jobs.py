@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 import msgspec
 
 from mita.errors import Rejected
+from mita.events import Emit
+from mita.events.signals import ignore_signal
 from mita.model.ending import Ending, Raised, Returned, Stopped, Suspended, Unreadable
 from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
@@ -40,14 +42,14 @@ from .runs import TOO_EARLY_WAIT
 _NOTHING = Returned(msgspec.msgpack.encode(None))
 
 
-async def run_own_job(store: Store, claim: Claim, keep: Wait) -> Ending:
-    """Run a job of one of the tasks in `FLOW_TASKS`. `keep` is how long cancelled jobs are kept.
-    What cannot be read fails it."""
+async def run_own_job(store: Store, claim: Claim, keep: Wait, emit: Emit = ignore_signal) -> Ending:
+    """Run a job of one of the tasks in `FLOW_TASKS`. `keep` is how long cancelled jobs are kept;
+    they are emitted. What cannot be read fails it."""
     place = options_of(claim.options).flow
     if place is None:
         return Unreadable(unreadable("the place of this job in its flow cannot be read"))
     try:
-        return await _RUN[claim.task](store, claim, place, keep)
+        return await _RUN[claim.task](store, claim, place, keep, emit)
     except UNREADABLE_VALUE as error:
         return Unreadable(unreadable(f"what this flow knows of its steps cannot be read: {error}"))
     except Rejected as error:
@@ -61,7 +63,13 @@ async def run_own_job(store: Store, claim: Claim, keep: Wait) -> Ending:
 # ---------------------------------------------------------------- gathering
 
 
-async def _gather(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> Ending:  # noqa: ARG001
+async def _gather(
+    store: Store,
+    claim: Claim,
+    place: FlowPlace,
+    keep: Wait,  # noqa: ARG001
+    emit: Emit,  # noqa: ARG001
+) -> Ending:
     """Tell in one what others have told."""
     told = told_by_sender(await store.once_values(claim.id))
     if len(told) < place.needs:
@@ -79,12 +87,12 @@ async def _gather(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> E
 # ---------------------------------------------------------------- the flow itself
 
 
-async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait) -> Ending:
+async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait, emit: Emit) -> Ending:
     """End with the flow, or look after it."""
     spec = read_spec(claim.payload)
     values = await store.once_values(claim.id)
     told = told_by_sender(values)
-    patrol = Patrol(store, claim, spec, keep)
+    patrol = Patrol(store, claim, spec, keep, emit)
     if len(told) >= spec.needs:
         return await _end(store, claim, patrol, values, together(told.values()))
     is_stored = spec.in_transaction or f"{ARRIVAL}{STORED}" in values
@@ -148,7 +156,7 @@ def _failures(failed: list[int], additions: Iterable[Job | None]) -> str:
     return "; ".join(parts)
 
 
-_RUN: dict[str, Callable[[Store, Claim, FlowPlace, Wait], Awaitable[Ending]]] = {
+_RUN: dict[str, Callable[[Store, Claim, FlowPlace, Wait, Emit], Awaitable[Ending]]] = {
     FLOW_TASK: _flow,
     ADDED_TASK: _flow,
     GATHER_TASK: _gather,

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from mita.events import Emit
+from mita.events.signals import Amended
 from mita.model.flow import MOST_PREDECESSORS, Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import RescheduleJob, TimelineKind
@@ -32,10 +34,11 @@ ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given 
 
 class Patrol:
     """Finds what a process that died has left undone: steps that ended and have told nobody, steps
-    that are gone, and steps that wait for nothing."""
+    that are gone, and steps that wait for nothing. What it cancels is emitted."""
 
-    def __init__(self, store: Store, claim: Claim, spec: FlowSpec, keep: Wait) -> None:
+    def __init__(self, store: Store, claim: Claim, spec: FlowSpec, keep: Wait, emit: Emit) -> None:
         self._store, self._claim, self._spec, self._keep = store, claim, spec, keep
+        self._emit = emit
         self._flow = claim.id
         self._counted: list[Told] = []  # what counters know that have not told it the flow yet
         self._additions: dict[int, Addition] = {}  # by the number of the step that has added them
@@ -126,13 +129,16 @@ class Patrol:
 
     async def _cancel(self, job: Job, reason: str) -> None:
         """Cancel a step, and what follows from it."""
-        stopped = await cancel(self._store, [job.id], reason, self._keep, [])
-        await conclude(self._store, stopped, self._keep)
+        reports: list[Amended] = []
+        stopped = await cancel(self._store, [job.id], reason, self._keep, reports)
+        for one in (*reports, *await conclude(self._store, stopped, self._keep)):
+            self._emit(one)
 
     async def _conclude(self, jobs: Iterable[Job | None]) -> None:
         """Tell what follows from the end of those of these jobs that have ended."""
         ended = [end for job in jobs if job and (end := ended_job(job)) is not None]
-        await conclude(self._store, ended, self._keep)
+        for one in await conclude(self._store, ended, self._keep):
+            self._emit(one)
 
     async def added_by(self, numbers: Iterable[int]) -> list[str]:
         """The ids of what these steps have added."""
