@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from mita import Job, Key, Mita, Rate, Reschedule, Retry
 
 from .record import Record
@@ -29,6 +31,7 @@ class Here:
 
     record: Record
     gate: Path
+    flow_step: Any  # the task, for steps that a handler adds
     deadly: str = ""  # the kill point of this process, if it lies in a handler
 
 
@@ -287,11 +290,29 @@ async def sharing(job: Job, n: int) -> int:
 # ---------------------------------------------------------------- steps of flows
 
 
-async def flow_step(job: Job, n: int, plan: str, inputs: list[int] | None = None) -> int:
+class AddedPlan(Struct):
+    """A step that a handler adds: its number, what it does, and after which others it comes."""
+
+    n: int
+    plan: str
+    after: list[int]
+
+
+async def flow_step(
+    job: Job,
+    n: int,
+    plan: str,
+    inputs: list[int] | None = None,
+    added: list[AddedPlan] | None = None,
+) -> int:
     """Succeed, fail, or fail at first, as the plan says. The result is the step's number and what
     it was given."""
     with on_record(job, n):
         await asyncio.sleep(n % 5 / 1000)
+        steps: list[Any] = []
+        for one in added or []:
+            call = Here.flow_step.call(one.n, one.plan)
+            steps.append(await job.add(call, after=[steps[at] for at in one.after]))
         if plan == "fail" or (plan == "flaky" and job.attempt == 1):
             raise ValueError(plan)
         effect(job, n)
@@ -339,3 +360,4 @@ class Works:
         self.sharing = app.task(sharing)
         self.asking_once = app.task(asking_once)
         self.flow_step = app.task(retry=TWO_RETRIES)(flow_step)
+        Here.flow_step = self.flow_step

@@ -6,13 +6,16 @@ transaction of SQLite, after the statement of that name, before the commit. `nat
 between two steps of one verb, where JetStream cannot do both in one act."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
 
-from mita.model.outcome import Counter, SignalJob
+from mita.model.flow import Arrival
+from mita.model.job import State
+from mita.model.outcome import Answer, CancelJob, Counter, SignalJob
 from mita.ports.store import SILENCE_S, Store
+from mita.rules.flow import ADDED
 from mita.store_pool import StorePool
 from mita.stores.nats import NatsStore
 from mita.stores.nats import repeats as nats_repeats
@@ -55,6 +58,29 @@ def _signals(args: tuple[Any, ...], answer: Any) -> bool:
     return isinstance(args[1], SignalJob)
 
 
+def _fails(args: tuple[Any, ...], answer: Any) -> bool:
+    return any(settlement.verdict.state is State.FAILED for settlement in args[0])
+
+
+def _cancels(args: tuple[Any, ...], answer: Any) -> bool:
+    return isinstance(args[1], CancelJob)
+
+
+def _tells(args: tuple[Any, ...], answer: Any) -> bool:
+    """A step tells others."""
+    return any("." in arrival.receiver for arrival in args[0])
+
+
+def _counts(args: tuple[Any, ...], answer: Any) -> bool:
+    """A step tells its flow."""
+    return any("." in arrival.sender and "." not in arrival.receiver for arrival in args[0])
+
+
+def _adds(args: tuple[Any, ...], answer: Any) -> bool:
+    """A step tells its counter what it has added."""
+    return isinstance(args[1], SignalJob) and args[1].name.startswith(ADDED)
+
+
 def _claimed(args: tuple[Any, ...], answer: Any) -> bool:
     return bool(answer.claims)
 
@@ -83,6 +109,14 @@ AROUND: dict[str, Point] = {
     "wait.after": Point(("settle_and_claim", "settle"), True, _waits),
     "signal.before": Point(("amend",), False, _signals),
     "signal.after": Point(("amend",), True, _signals),
+    "fail.after": Point(("settle_and_claim", "settle"), True, _fails),
+    "cancel.after": Point(("amend",), True, _cancels),
+    "tell.before": Point(("arrive",), False, _tells),
+    "tell.after": Point(("arrive",), True, _tells),
+    "count.before": Point(("arrive",), False, _counts),
+    "count.after": Point(("arrive",), True, _counts),
+    "add.before": Point(("amend",), False, _adds),
+    "add.after": Point(("amend",), True, _adds),
     "enqueue.before": Point(("enqueue",), False, _any),
     "enqueue.after": Point(("enqueue",), True, _any),
 }
@@ -102,9 +136,14 @@ BETWEEN_TWO_STEPS = {
 }
 
 
+BETWEEN_DELIVERIES = "tell.between"  # after the first of several dependants
+
+
 def arm(name: str) -> None:
     """Make this process die at its point."""
-    if name in AROUND:
+    if name == BETWEEN_DELIVERIES:
+        _arm_deliveries(name)
+    elif name in AROUND:
         _arm_verbs(name, AROUND[name])
     elif name in IN_A_HANDLER:
         Here.deadly = name
@@ -141,6 +180,26 @@ def _deadly(name: str, point: Point, act: Callable[..., Any]) -> Callable[..., A
         return answer
 
     return deadly
+
+
+def _arm_deliveries(name: str) -> None:
+    """Every store that this process opens from now on dies after the first of several arrivals."""
+    opened = StorePool.new
+
+    async def new(self: StorePool, silence: float = SILENCE_S) -> Store:
+        store = await opened(self, silence)
+        arrive = store.arrive
+
+        async def deadly(arrivals: Sequence[Arrival]) -> list[Answer]:
+            if len(arrivals) > 1 and _tells((arrivals,), None):
+                await arrive(arrivals[:1])
+                die(name)
+            return await arrive(arrivals)
+
+        store.arrive = deadly  # type: ignore[method-assign]
+        return store
+
+    StorePool.new = new  # type: ignore[method-assign]
 
 
 def _arm_steps(name: str, where: str) -> None:

@@ -13,8 +13,11 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from mita import rules
+from mita.client import flow_run
 from mita.engine.executor import Executor
 from mita.engine.scheduler import Scheduler
+from mita.flows import patrol
 from mita.stores.sqlite import connection
 
 from . import points
@@ -31,9 +34,11 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     `leads`: it fires repeats without holding the lock. `busy`: seconds that SQLite waits for a
     lock. `numbers`: the numbers of the jobs that a producer enqueues. `signals`: the jobs and
-    signals that a signaller sends, `ms` apart."""
+    signals that a signaller sends, `ms` apart. `patrol_ms`: how often flows are looked after, and
+    when one is given up that was not stored whole. `stored_at_once`: jobs of a flow that a planner
+    stores in one call."""
 
-    role: Literal["worker", "producer", "rivals", "openers", "signaller"]
+    role: Literal["worker", "producer", "rivals", "openers", "signaller", "planner"]
     who: int
     url: str
     record: str
@@ -47,6 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     numbers: tuple[int, int] = (0, 0)
     ms: int = 0
     signals: list[tuple[str, int]] = []
+    patrol_ms: int = 0
+    stored_at_once: int = 1000
 
 
 def main(packed: bytes) -> None:
@@ -61,11 +68,20 @@ def main(packed: bytes) -> None:
         Scheduler._lead = _always  # type: ignore[method-assign]
     if settings.busy is not None:
         connection.BUSY_TIMEOUT_S = settings.busy
+    if settings.patrol_ms:
+        look_after_flows(settings.patrol_ms)
     try:
         asyncio.run(_ROLES[settings.role](settings))
     except Exception:  # noqa: BLE001 - the test reads it
         Here.record.write("error", text=traceback.format_exc())
         sys.exit(1)
+
+
+def look_after_flows(ms: int) -> None:
+    """Let flows look after their steps so often, from now on in this process."""
+    rules.flow._FIRST_PATROL = ms
+    rules.flow._LONGEST_PATROL = 2 * ms
+    patrol.ABANDONED = 2 * ms
 
 
 async def _always(self: Scheduler) -> bool:
@@ -142,12 +158,29 @@ async def _signal(settings: Settings) -> None:
     Here.record.write("gone")
 
 
+async def _plan(settings: Settings) -> None:
+    """Enqueue one flow: a chain beside a single step."""
+    flow_run.CALL_JOBS = settings.stored_at_once  # type: ignore[attr-defined]
+    works = Works(settings.url, settings.app)
+    first, last = settings.numbers
+    flow = works.app.flow("planned")
+    before = flow.add(works.flow_step.call(first, "ok"))
+    for n in range(first + 1, last - 1):
+        before = flow.add(works.flow_step.call(n, "ok", flow.results([before])))
+    flow.add(works.flow_step.call(last - 1, "ok"))
+    async with works.app:
+        run = await flow.enqueue()
+        Here.record.write("enqueued", job=run.id)
+    Here.record.write("gone")
+
+
 _ROLES = {
     "worker": _work,
     "producer": _produce,
     "rivals": _rival,
     "openers": _open,
     "signaller": _signal,
+    "planner": _plan,
 }
 
 

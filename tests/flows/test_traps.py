@@ -9,7 +9,7 @@ import pytest
 from mita import JobCancelled, Mita, Retry, UsageError
 from mita.client.flow_run import FlowRun
 from mita.model.flow import Arrival
-from mita.model.outcome import Answer, DeleteJob, RetryJob
+from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob
 from mita.model.time import LATEST, When
 from mita.ports.store import Store
 from mita.rules.flow import FLOW_TASK, step_id
@@ -328,3 +328,18 @@ async def test_a_success_that_was_settled_and_not_counted_is_no_lost_step() -> N
         assert await run.get() is None  # it succeeded: a cancelled flow would be kept
     assert sorted(calls[:3]) == ["member 0", "member 1", "member 2"]
     assert calls[3:] == ["callback [0, 1, 2]"]
+
+
+async def test_a_step_that_was_told_all_and_not_woken_starts() -> None:
+    """A step is brought back by a process that did not know of the last word: the flow wakes it."""
+    it = Bench()
+    async with lab(it.app) as at:
+        run = await fan_in(it)
+        store, id = store_of(at), step_id(run.id, 4)
+        await store.amend([id], CancelJob(LONG_S * 1000))
+        await at.run_due()
+        await store.amend([id], RetryJob(When(at=LATEST)))
+        await store.amend([run.id], RetryJob(When(1)))
+        await at.run_until(after=60)
+        assert await ends(run) == ["succeeded"] * 5
+    assert it.calls.count("add [1, 9] 0") == 1

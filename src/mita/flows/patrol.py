@@ -6,8 +6,8 @@ from mita.events import Emit
 from mita.events.signals import Amended
 from mita.model.flow import MOST_PREDECESSORS, Addition, Arrival, Dependants, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import RescheduleJob, TimelineKind
-from mita.model.time import HOUR, LATEST, NOW, Wait
+from mita.model.outcome import TimelineKind
+from mita.model.time import HOUR, LATEST, Wait
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.flow import (
@@ -29,6 +29,7 @@ from mita.rules.states import TERMINAL
 
 from .delivery import addition_of, arrive, cancel, conclude, ended_job, place_of
 
+PATROL = "patrol"  # so begins the sender of an arrival that only wakes a step
 ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given up
 
 
@@ -116,8 +117,10 @@ class Patrol:
         missing = [n for n in sorted(_numbers(place)) if step_id(self._flow, n) not in told]
         if not missing:
             if job.due == LATEST and len(told) >= place.needs:
-                change = RescheduleJob(NOW, "its predecessors have ended")
-                await self._store.amend([job.id], change)
+                # not a reschedule: it may run by now, and would run again after that
+                sender = f"{PATROL} {self._claim.token}"
+                woken = Arrival(job.queue, job.id, sender, pack_told(Told()), place.needs)
+                await arrive(self._store, [woken])
             return
         found = await find_steps(self._store, self._flow, missing)
         await self._conclude(found.values())
