@@ -27,7 +27,7 @@ from .jobs import AddedPlan
 from .stores import STORES
 
 WORKERS = 3
-PATROL_MS = 3000
+PATROL_MS = scaled(1500, 10_000)
 OK, FAIL, FLAKY = "ok", "fail", "flaky"
 SUCCEEDED, FAILED, CANCELLED = (
     DisplayState.SUCCEEDED,
@@ -319,7 +319,7 @@ async def test_a_worker_that_dies_at_a_point_of_a_flow_leaves_nothing_undone(
             order.check(flow)
 
 
-@pytest.mark.parametrize("calls", [1, 2, 3, 1000])
+@pytest.mark.parametrize("calls", [1, 3, 1000])
 async def test_a_process_that_dies_while_it_stores_a_flow_leaves_nothing_waiting(
     scene: FlowScene, calls: int
 ) -> None:
