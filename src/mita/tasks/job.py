@@ -21,7 +21,7 @@ from mita.rules.text import note
 from mita.rules.when import wait
 from mita.twins import sync_twin
 
-from .durable import DurableJob
+from .flow_job import FlowJob
 from .results import Results
 from .run import Run
 from .stored import encode
@@ -35,7 +35,7 @@ _computing: ContextVar[frozenset[str]] = ContextVar("computing", default=frozens
 _checkpoints = msgspec.msgpack.Decoder(ProgressReport)
 
 
-class Job(DurableJob):
+class Job(FlowJob):
     """The job that a handler is running. The `_sync` methods are for handlers that are sync
     functions."""
 
