@@ -13,6 +13,7 @@ from mita.errors import StoreError
 from mita.flows.own_jobs import look_again, run_own_job
 from mita.flows.runs import (
     ReadyStep,
+    ToldHere,
     conclude_settled,
     conclude_skipped,
     prepared,
@@ -51,6 +52,7 @@ class FlowRuns:
         self._tasks: set[asyncio.Task[None]] = set()
         self._untold: list[tuple[Settlement, float]] = []  # and when the lease ends
         self._is_telling = False
+        self._here = ToldHere()
         self.in_hand = 0
         self.put_back: set[str] = set()  # flows that go back to the queue
 
@@ -62,7 +64,10 @@ class FlowRuns:
 
     async def _prepare(self, execution: Execution, place: FlowPlace) -> None:
         store, claim = self._context.store, execution.claim
-        ready = await self._until(execution.deadline, lambda: prepared(store, claim, place), claim)
+        here = self._here
+        ready = await self._until(
+            execution.deadline, lambda: prepared(store, claim, place, here), claim
+        )
         if isinstance(ready, ReadyStep):
             execution.claim, execution.after = ready.claim, ready.after
             self._start(execution)
@@ -120,7 +125,9 @@ class FlowRuns:
         try:
             told = await self._until(
                 deadline,
-                lambda: tell_before_settling(context.store, batch, context.retention, context.emit),
+                lambda: tell_before_settling(
+                    context.store, batch, context.retention, context.emit, self._here
+                ),
                 batch[0].claim,
             )
         finally:
@@ -152,7 +159,7 @@ class FlowRuns:
                 [one for one, _ in settled],
                 [took for _, took in settled],
                 context.retention,
-                successes_are_told=True,
+                self._here,
             )
         except StoreError as error:
             log.warning("the end of %d jobs was not told to their flows: %s", len(settled), error)

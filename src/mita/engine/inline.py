@@ -11,6 +11,7 @@ from mita.flows.delivery import is_step, place_of
 from mita.flows.own_jobs import run_own_job
 from mita.flows.runs import (
     ReadyStep,
+    ToldHere,
     conclude_settled,
     conclude_skipped,
     prepared,
@@ -91,10 +92,11 @@ class Inline:
         spent = (await store.now() - claim.at) / SECOND
         verdict = judge(claim, ending, keep, self._roll, spent=spent)
         settlement = with_added(Settlement(claim, verdict), ending)
-        told = await tell_before_settling(store, [settlement], keep)
+        here = ToldHere()
+        told = await tell_before_settling(store, [settlement], keep, here=here)
         batch, took = await settle(store, told, keep)
         await report_repeats(store, batch, took, ignore_signal)
-        await conclude_settled(store, batch, took, keep, successes_are_told=True)
+        await conclude_settled(store, batch, took, keep, here)
 
     async def _run_step(self, claim: Claim) -> Ending:
         """Run a job; if it is a step of a flow, with the results of its predecessors."""

@@ -232,11 +232,11 @@ async def conclude_and_wake(
     again: list[EndedJob] = []
     cancelled = await conclude(store, ended, keep, again, successes_are_told=successes_are_told)
     if again:
-        await _tell_retried(store, again)
+        await tell_retried(store, again)
     return cancelled
 
 
-async def _tell_retried(store: Store, jobs: Iterable[EndedJob]) -> None:
+async def tell_retried(store: Store, jobs: Iterable[EndedJob]) -> None:
     """Tell the flows of these jobs which of them have succeeded since they were counted. Their
     records may be gone before the flow ends. A large flow is not told, because it could not keep
     all of them, and looks a little later, because that takes longer."""
@@ -268,13 +268,13 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
 async def tell_counters(store: Store, jobs: Iterable[EndedJob]) -> list[EndedJob]:
     """Tell the counters of flows that these steps have ended. Returns the steps of whose end their
     counters knew."""
-    counted = [(job, arrival) for job in jobs for arrival in await _counted(store, job)]
+    counted = [(job, arrival) for job in jobs for arrival in await counter_arrivals(store, job)]
     answers = await arrive(store, [arrival for _, arrival in counted])
     told = zip(counted, answers, strict=True)
     return [job for (job, _), answer in told if answer is not Answer.DONE]
 
 
-async def _counted(store: Store, job: EndedJob) -> list[Arrival]:
+async def counter_arrivals(store: Store, job: EndedJob) -> list[Arrival]:
     """What the counter of this job is told. A step that has added others is counted when they have
     ended, and only for the addition that its counter knows: a run that died may have left another
     one."""

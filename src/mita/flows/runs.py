@@ -9,11 +9,11 @@ from mita.errors import Rejected
 from mita.events import Emit
 from mita.events.signals import Amended, ignore_signal
 from mita.model.ending import Ending, Raised, Returned, Suspended, Unreadable
-from mita.model.flow import FlowPlace
+from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import Busy, Settlement
+from mita.model.outcome import Answer, Busy, Settlement
 from mita.model.time import HOUR, SECOND, Wait, When
-from mita.ports.store import Store
+from mita.ports.store import Can, Store
 from mita.rules.durable import ARRIVAL
 from mita.rules.flow import UNREADABLE_VALUE, read_told, together
 from mita.rules.judge import Retention, first_line, judge
@@ -27,11 +27,13 @@ from .delivery import (
     arrive,
     cancel_children,
     conclude_and_wake,
+    counter_arrivals,
     ended_job,
     is_step,
     place_of,
     success_arrivals,
     tell_parents,
+    tell_retried,
     told_before,
 )
 
@@ -45,6 +47,28 @@ TOO_EARLY_WAIT: Wait = 30 * SECOND
 STEP_RETENTION: Wait = 2 * HOUR
 
 
+REMEMBERED_ARRIVALS, REMEMBERED_BYTES = 1000, 10_000  # and the bytes of each
+
+
+class ToldHere:
+    """What this process has told, so that it does not read or tell it again.
+
+    `values` are what jobs with one predecessor were told, by their ids: nobody else tells them
+    anything, so their own runs need not read it. `counted` are the steps that have told their
+    counter before they were settled, and whether that was the first time."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+        self.counted: dict[str, bool] = {}
+
+    def remember(self, arrival: Arrival) -> None:
+        """Keep what was told, for a while."""
+        if arrival.needs == 1 and len(arrival.value) <= REMEMBERED_BYTES:
+            if len(self.values) >= REMEMBERED_ARRIVALS:
+                del self.values[next(iter(self.values))]
+            self.values[arrival.receiver] = arrival.value
+
+
 class ReadyStep(Struct, frozen=True):
     """A step that can run: its claim, with the results of its predecessors as arguments, and the
     spans of their runs, as far as they are known."""
@@ -53,16 +77,20 @@ class ReadyStep(Struct, frozen=True):
     after: tuple[bytes, ...] = ()
 
 
-async def prepared(store: Store, claim: Claim, place: FlowPlace) -> ReadyStep | Ending:
+async def prepared(
+    store: Store, claim: Claim, place: FlowPlace, here: ToldHere | None = None
+) -> ReadyStep | Ending:
     """Get a step ready to run. Returns an ending if the step must not run now: its predecessors
-    have not told it, or an earlier run has told its dependants that it succeeded."""
+    have not told it, or an earlier run has told its dependants that it succeeded. `here` is what
+    this process has told."""
     if claim.crashes or claim.interruptions:
         returned = await told_before(store, claim, place)
         if returned is not None:
             return returned
     if not place.needs:
         return ReadyStep(claim)
-    values = await store.once_values(claim.id)
+    known = here.values.pop(claim.id, None) if here is not None and place.needs == 1 else None
+    values = await store.once_values(claim.id) if known is None else {ARRIVAL: known}
     try:
         told_to_me = [
             read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)
@@ -82,10 +110,15 @@ def with_added(settlement: Settlement, ending: Ending) -> Settlement:
 
 
 async def tell_before_settling(
-    store: Store, settlements: Sequence[Settlement], keep: Retention, emit: Emit = ignore_signal
+    store: Store,
+    settlements: Sequence[Settlement],
+    keep: Retention,
+    emit: Emit = ignore_signal,
+    here: ToldHere | None = None,
 ) -> list[Settlement]:
     """Store the steps that successful runs have added, and tell their dependants. Returns the
-    settlements; a step whose result or added steps a store does not take fails instead."""
+    settlements; a step whose result or added steps a store does not take fails instead. What was
+    told is added to `here`."""
     settlements = [
         one if one.added is None else await store_added(store, one, one.added, keep, emit)
         for one in settlements
@@ -94,17 +127,47 @@ async def tell_before_settling(
     ended = [_ended(one) for one in settlements]
     jobs = [job for job in ended if job is not None and job.state is State.SUCCEEDED]
     try:
-        await arrive(store, [arrival for job in jobs for arrival in success_arrivals(job)])
+        await _tell(store, jobs, here)
         await tell_parents(store, jobs)
     except Rejected as error:
         if len(settlements) > 1:
             return [
                 one
                 for settlement in settlements
-                for one in await tell_before_settling(store, [settlement], keep, emit)
+                for one in await tell_before_settling(store, [settlement], keep, emit, here)
             ]
         return [_too_large(settlements[0], error, keep)]
     return list(settlements)
+
+
+async def _tell(store: Store, jobs: Sequence[EndedJob], here: ToldHere | None) -> None:
+    """Tell the dependants of jobs that are about to succeed. A job that has dependants tells its
+    counter in the same call: if its worker dies before it is settled, its next run finds that it
+    has succeeded."""
+    arrivals = [arrival for job in jobs for arrival in success_arrivals(job)]
+    counted = [
+        (job.id, arrival)
+        for job in jobs
+        if here is not None and Can.TELL_AT_ONCE in store.can and _is_counted_early(job)
+        for arrival in await counter_arrivals(store, job)
+    ]
+    answers = await arrive(store, [*arrivals, *(arrival for _, arrival in counted)])
+    if here is None:
+        return
+    for arrival, answer in zip(arrivals, answers, strict=False):
+        if answer is Answer.DONE:
+            here.remember(arrival)
+    for (id, _), answer in zip(counted, answers[len(arrivals) :], strict=True):
+        here.counted[id] = answer is Answer.DONE
+
+
+def _is_counted_early(job: EndedJob) -> bool:
+    """Whether a job tells its counter before it is settled: it has dependants, which keep its
+    result, and all of them and the counter are in one queue."""
+    counter, told = job.place.counter, job.place.dependants
+    if counter is None or not told or job.addition is not None:
+        return False
+    return all(to.queue == counter.queue for to in told)
 
 
 def _kept(settlement: Settlement) -> Settlement:
@@ -141,11 +204,10 @@ async def conclude_settled(
     settlements: Sequence[Settlement],
     took: Sequence[bool],
     keep: Retention,
-    *,
-    successes_are_told: bool = False,
+    here: ToldHere | None = None,
 ) -> list[Amended]:
-    """Tell what follows from the settlements that were written. Returns what was cancelled.
-    `successes_are_told`: those that succeeded have gone through `tell_before_settling`."""
+    """Tell what follows from the settlements that were written. Returns what was cancelled. `here`
+    is given if those that succeeded have gone through `tell_before_settling` in this process."""
     written = [
         job
         for one, took_it in zip(settlements, took, strict=True)
@@ -154,10 +216,14 @@ async def conclude_settled(
     ended = [job for job in written if job.state in TERMINAL]
     # a person may have asked for their end while they ran
     ended += await _ended_now(store, [job.id for job in written if job.state not in TERMINAL])
+    known = {} if here is None else {job.id: here.counted.pop(job.id, None) for job in ended}
+    again = [job for job in ended if known.get(job.id) is False]
+    if again:
+        await tell_retried(store, again)
     cancelled: list[Amended] = []
-    if ended:
+    if rest := [job for job in ended if known.get(job.id) is None]:
         cancelled = await conclude_and_wake(
-            store, ended, keep.failed, successes_are_told=successes_are_told
+            store, rest, keep.failed, successes_are_told=here is not None
         )
     for one, took_it in zip(settlements, took, strict=True):
         # only a job that was put back has waited for a child

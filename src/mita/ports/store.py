@@ -45,6 +45,7 @@ class Can(Flag):
     KEEP_EXACT_ORDER = auto()
     SHARE_EXACTLY = auto()  # groups of `fair` take turns start by start
     ENQUEUE_IN_YOUR_TRANSACTION = auto()
+    TELL_AT_ONCE = auto()  # `arrive` that raises `Rejected` has told no job of that queue
 
 
 SILENCE_S = 5.0  # the default of `Store.silence`

@@ -62,7 +62,7 @@ class RedisStore:
     unless a test passes its own. A store belongs to the event loop that opened it; a process may
     have several open stores."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY
+    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY | Can.TELL_AT_ONCE
     silence = SILENCE_S
 
     def __init__(self, url: str, *, namespace: str = "mita", clock: Clock | None = None) -> None:
