@@ -107,17 +107,22 @@ def _report(demo: DemoRun, records: list[JobRecord], keep: Path | None) -> Repor
 
 
 def _next(keep: Path | None, id: str) -> list[str]:
-    """Two commands to continue with."""
-    mita = mita_command()
+    """Commands to continue with."""
+    mita, url = mita_command(), "sqlite:///demo.db" if keep is None else url_of(keep)
     if keep is None:
-        there = "sqlite:///demo.db"
-        first, remark = f"{mita} demo --keep demo.db", "the same, on a file that stays"
-        second, other = f"{mita} jobs --url {there}", "then show its jobs"
+        commands = {
+            f"{mita} demo --keep demo.db": "the same, on a file that stays",
+            f"{mita} jobs --url {url}": "then show its jobs",
+            f"{mita} flows --url {url}": "and its flow",
+        }
     else:
-        first, remark = f"{mita} jobs --url {url_of(keep)}", "show these jobs"
-        second, other = f"{mita} show {id} --url {url_of(keep)}", "and one of them"
-    width = max(len(first), len(second))
-    return [f"  {first:<{width}}   # {remark}", f"  {second:<{width}}   # {other}"]
+        commands = {
+            f"{mita} jobs --url {url}": "show these jobs",
+            f"{mita} show {id} --url {url}": "and one of them",
+            f"{mita} flows --url {url}": "and the flow",
+        }
+    width = max(map(len, commands))
+    return [f"  {command:<{width}}   # {remark}" for command, remark in commands.items()]
 
 
 def _outcome(job: JobRecord) -> str:
