@@ -16,18 +16,23 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from mita import JobFailed, Mita
 from mita.cli import grammar
+from mita.model.flow import FlowPlace
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import NewJob, State
 from mita.model.outcome import CancelJob, Counter, Progress, Settlement, TimelineKind, Verdict
 from mita.model.repeat import Repeat
-from mita.model.time import HOUR, When
+from mita.model.time import HOUR, LATEST, When
 from mita.model.view import WorkerView
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.printable import printable, printable_json, printable_lines
+from mita.rules.flow import FLOW_TASK, step_id
+from mita.rules.flow_plan import FlowSpec, pack_spec
+from mita.rules.options import with_flow
 from tests.waiting import wait_until
 
 from .conftest import Run
@@ -100,6 +105,29 @@ def test_json_is_printable_and_exact(text: str) -> None:
 # ---------------------------------------------------------------- every command
 
 
+async def put_flow(store: Store, common: dict[str, Any], error: str) -> dict[str, str]:
+    """Store a flow of three steps: one failed, one is ready, one waits for both. Returns their
+    ids."""
+    flow = new_id()
+    places = [FlowPlace(flow, 0), FlowPlace(flow, 1), FlowPlace(flow, 2)]
+    places.append(FlowPlace(flow, 3, 2, predecessors=((1, 2),)))
+    ids = {f"step {place.number}": step_id(flow, place.number) for place in places}
+    jobs = [
+        NewJob(
+            id=id,
+            **{**common, "options": with_flow(b"", place)},
+            when=When(at=LATEST if place.needs or not place.number else 0),
+        )
+        for id, place in zip(ids.values(), places, strict=True)
+    ]
+    spec = pack_spec(FlowSpec(HOSTILE, 3, 4, 3))
+    await store.enqueue([replace(jobs[0], task=FLOW_TASK, payload=spec), *jobs[1:]])
+    [claim] = (await store.claim([common["queue"]], 1, HOUR, HOSTILE)).claims
+    verdict = Verdict(state=State.FAILED, counts=Counter.ATTEMPTS, error=error, keep=HOUR)
+    await store.settle([Settlement(claim, verdict)])
+    return ids
+
+
 async def fill(store: Store) -> dict[str, str]:
     """Store jobs in every state, a worker and repeats, with hostile text in every text field.
     Returns the ids."""
@@ -144,6 +172,7 @@ async def fill(store: Store) -> dict[str, str]:
             note=HOSTILE,
         )
     )
+    ids |= await put_flow(store, {**common, "queue": f"flows{HOSTILE}"}, error)
     await put("cancelled")
     await store.amend([ids["cancelled"]], CancelJob(HOUR, HOSTILE))
     await put("running", resource=f"r{HOSTILE}")
@@ -188,6 +217,9 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("reschedule", ids["failed"], HOSTILE, "--after", "1h"),
         ("cancel", ids["scheduled"], "--reason", HOSTILE),
         ("cancel", HOSTILE),
+        ("retry", ids["step 0"], "--reason", HOSTILE),
+        ("cancel", ids["step 0"], "--reason", HOSTILE),
+        ("why", ids["step 3"]),
         ("signal", ids["ready"], HOSTILE, "1"),
         ("signal", ids["ready"], "go", HOSTILE),
         ("signal", ids["ready"], "go", json.dumps(HOSTILE)),
@@ -206,6 +238,8 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("jobs", "--queue", HOSTILE),
         ("jobs", "--limit", "1"),
         ("jobs", "--after", HOSTILE),
+        ("flows",),
+        ("flows", "--after", HOSTILE),
         ("queues",),
         ("keys",),
         ("keys", "--queue", HOSTILE),
