@@ -87,3 +87,12 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     server = Server(request.param).start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+async def own_store(server: Server, clock: FakeTicker) -> AsyncIterator[RedisStore]:
+    """A store on such a server."""
+    store = RedisStore(server.url, clock=clock)
+    await store.open()
+    yield store
+    await store.close()

@@ -2,7 +2,6 @@
 store, which decides one start after the other."""
 
 import os
-from collections.abc import AsyncIterator
 from random import Random
 
 import pytest
@@ -15,24 +14,10 @@ from mita.stores.redis import RedisStore
 from mita.testing.contract.clocks import FakeTicker
 
 from .load import DONE, QUEUE, jobs
-from .servers import Server
 
 SEED = int(os.environ.get("MITA_SEED", "1"))
 STEPS = 120
 LIMITS = (1, 3, 10, 30, 200)
-
-
-@pytest.fixture
-def clock() -> FakeTicker:
-    return FakeTicker()
-
-
-@pytest.fixture
-async def store(server: Server, clock: FakeTicker) -> AsyncIterator[RedisStore]:
-    store = RedisStore(server.url, clock=clock)
-    await store.open()
-    yield store
-    await store.close()
 
 
 def some_jobs(random: Random, groups: list[str | None], priorities: list[int]) -> list[NewJob]:
@@ -53,14 +38,14 @@ def some_jobs(random: Random, groups: list[str | None], priorities: list[int]) -
 @pytest.mark.parametrize("priorities", [[5], [5, 7]])
 @pytest.mark.parametrize("groups", [["a"], ["a", None], ["a", "b", "c", None], list("abcdefghijk")])
 async def test_the_same_jobs_start_in_the_same_order_as_in_memory(
-    store: RedisStore,
+    own_store: RedisStore,
     clock: FakeTicker,
     groups: list[str | None],
     priorities: list[int],
     ageing: Wait | None,
 ) -> None:
     random, memory = Random(f"{SEED} {groups} {priorities} {ageing}"), MemoryStore(clock=clock)
-    both: tuple[RedisStore | MemoryStore, ...] = (store, memory)
+    both: tuple[RedisStore | MemoryStore, ...] = (own_store, memory)
     for one in both:
         one.ageing = ageing
     await memory.open()

@@ -61,9 +61,8 @@ def read_gates(text: str) -> tuple[Gate, ...]:
 
 def load(context: SqliteContext, queue: str, key: str, *, counted: bool) -> KeyState:
     """What is known of a key. Only a gate with a limit needs its running jobs to be `counted`."""
-    name = "key_state" if counted else "key_state_uncounted"
     holders, until, has_record, tat_us, woken_us, stored, wake_at, waited_for = context.row(
-        name, queue=queue, key=key
+        "key_state", queue=queue, key=key, counted=counted
     )
     if not has_record:
         return KeyState(KeyUse(holders, until or 0), counted)
