@@ -36,7 +36,6 @@ from .user_connections import ASYNC_KINDS, Undo
 
 HOUR_US = 3_600_000_000
 WAITERS = 3000
-RATE_KEYS = 2000
 
 
 def rows(store: PostgresStore, table: str) -> int:
@@ -229,22 +228,6 @@ async def test_a_job_that_a_rate_wakes_and_that_starts_at_once_voids_no_watermar
             await asyncio.sleep(0.01)
             woken = await claims(store)
     assert server("pg18").execute(behind) == before
-
-
-async def test_many_rate_keys_are_kept_while_they_are_used_and_then_forgotten(
-    store: PostgresStore,
-) -> None:
-    rate = [(Gate(f"host:{n}", None, 1000, 1),) for n in range(RATE_KEYS)]
-    await store.enqueue([job(gates=gates) for gates in rate])
-    ran = 0
-    while found := await claims(store, 500):
-        await settled(store, *(succeed(claim, keep=0) for claim in found))
-        ran += len(found)
-    assert ran == RATE_KEYS
-    async with asyncio.timeout(30):
-        while rows(store, "_key"):
-            await store.prune(10, 10)
-            await asyncio.sleep(0.01)
 
 
 async def test_plain_jobs_write_to_none_of_the_tables_of_limits(store: PostgresStore) -> None:
