@@ -105,7 +105,8 @@ class ClaimSearch:
             yield from resources.wake_all(self._context, ended)
         if not self.header.has_due_keys:
             return None
-        [keys] = yield RoundTrip(query("key_due", queues=names, limit=WOKEN_KEYS), last=True)
+        most = min(WOKEN_KEYS, max(1, self.room - 1))  # each wakes a job or more
+        [keys] = yield RoundTrip(query("key_due", queues=names, limit=most), last=True)
         due = DueKeys(self._context, keys)
         yield from due.lock()
         if self.header.careful or not 0 < due.count < self.room:

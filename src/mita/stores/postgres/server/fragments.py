@@ -17,7 +17,7 @@ from mita.rules.durable import ARRIVAL
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.postgres.codec import CLAIM_TEXTS, SHOWN_TEXTS
-from mita.stores.postgres.limits.bounds import COUNTED_WAITERS, WOKEN_KEYS
+from mita.stores.postgres.limits.bounds import COUNTED_WAITERS
 from mita.stores.postgres.throughput.new_columns import INSERT_TEXTS
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
@@ -98,7 +98,6 @@ FRAGMENTS = {
     "lock_longest": str(DAY),
     "longest_interval_us": str(LONGEST_INTERVAL_US),
     "counted_waiters": str(COUNTED_WAITERS),
-    "woken_keys": str(WOKEN_KEYS),
     # A due time so far behind the clock may be behind a watermark: then `_behind` must grow.
     "behind_ms": str(SLACK_MS // 2),
 }
