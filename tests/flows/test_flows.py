@@ -1,5 +1,6 @@
 """Flows in the lab."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -284,3 +285,40 @@ async def test_a_page_of_flows() -> None:
     assert sorted(names) == ["c0", "c1", "c2"]
     assert [flow.total for flow in first.flows] == [2, 2]
     assert states == {"succeeded"}
+
+
+async def test_expiry_and_deadline_count_from_when_a_step_can_start() -> None:
+    """However long its predecessors take."""
+    it = Bench()
+
+    @it.app.task
+    async def wait_a_day(job: Job) -> str:
+        await job.sleep(timedelta(days=1))
+        return "x"
+
+    hurried = it.count.options(expires=60, deadline=3600)
+    chain = it.app.chain(wait_a_day.call(), hurried.call)
+    async with lab(it.app) as at:
+        run = await chain.enqueue()
+        await at.run_until(after=timedelta(days=2))
+        assert await run.result(chain.steps[1]) == 1
+
+
+async def test_a_waiting_step_that_a_person_reschedules_starts_no_earlier() -> None:
+    """It gets its arguments in any case."""
+    it = Bench()
+
+    @it.app.task
+    async def wait_an_hour(job: Job) -> str:
+        await job.sleep(3600)
+        return "xyz"
+
+    chain = it.app.chain(wait_an_hour.call(), it.count.call)
+    async with lab(it.app) as at:
+        run = await chain.enqueue()
+        await it.app.reschedule(f"{run.id}.000002", after=0)
+        await at.run_until(after=1800)
+        assert it.calls == []
+        await at.run_until(after=3600)
+        assert await run.result(chain.steps[1]) == 3
+    assert it.calls == ["count xyz"]
