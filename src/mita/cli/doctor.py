@@ -1,10 +1,15 @@
 """Maintenance: `doctor`, `migrate`."""
 
+from mita.flows.delivery import is_step
+from mita.model.job import State
 from mita.model.repeat import RepeatState
-from mita.model.view import Finding, Health, WorkerView
+from mita.model.view import Finding, Health, JobFilter, WorkerView
+from mita.ports.store import Store
 from mita.printable import shell_command
 from mita.rules.display import span
 from mita.rules.explain.waiting import CLOCK_TOLERANCE_MS
+from mita.rules.flow import FLOW_TASKS
+from mita.rules.readable import UNREADABLE
 
 from .context import CommandContext, location, store_command, store_text
 from .exits import Exit
@@ -12,6 +17,8 @@ from .format import counted
 from .parser import Commands
 from .screen import Report, listed
 from .table import Table
+
+NAMED_JOBS = 20  # that cannot be read
 
 
 def add(commands: Commands) -> None:
@@ -37,6 +44,7 @@ async def doctor(context: CommandContext) -> Report:
     ]
     findings += _workers(await store.workers())
     findings += await _repeats(context)
+    findings += await unreadable_flows(store)
     has_bad_finding = any(finding.health is Health.BAD for finding in findings)
     rows = [(finding.health.value, finding.what, finding.found) for finding in findings]
     remedies = [f"  → {finding.what}: {finding.remedy}" for finding in findings if finding.remedy]
@@ -80,6 +88,17 @@ async def _repeats(context: CommandContext) -> list[Finding]:
         )
         for record in parked
     ]
+
+
+async def unreadable_flows(store: Store) -> list[Finding]:
+    """Flows, and steps of flows, that failed because what is stored of them cannot be read."""
+    want = JobFilter(state=State.FAILED, error=f"{UNREADABLE}: ")
+    page = await store.page(want, None, NAMED_JOBS)
+    ids = [job.id for job in page.jobs if job.task in FLOW_TASKS or is_step(job.id)]
+    if not ids:
+        return []
+    text = f"cannot be read: {', '.join(ids)}"
+    return [Finding("flows", text, Health.WARN, "`mita show ID` says why; enqueue the flow again")]
 
 
 def _command(context: CommandContext, key: str) -> str:

@@ -14,10 +14,10 @@ from mita.rules.explain.evidence import FlowCause, FlowWait, NearStep, Reason
 from mita.rules.flow import (
     ADDED_TASK,
     FLOW_TASK,
-    additions,
     number_of,
+    readable_additions,
+    readable_told,
     step_id,
-    told_by_sender,
 )
 from mita.rules.judge import first_line
 from mita.rules.states import DEAD, TERMINAL
@@ -71,7 +71,7 @@ async def flow_wait(
     if not before.pending:
         return None
     spec, own = await reader.spec(), await reader.own_job()
-    added = {number: one.flow for number, one in additions(values).items()}
+    added = {number: one.flow for number, one in readable_additions(values).items()}
     near = await _nearest(reader, before.pending, now)
     return FlowWait(
         "" if spec is None else spec.name,
@@ -86,7 +86,7 @@ async def flow_wait(
 
 def _told(flow: str, values: Mapping[str, bytes]) -> set[int]:
     """The numbers of the jobs of this flow that have told a job that they ended."""
-    return {number_of(flow, sender) for sender in told_by_sender(values) if sender.startswith(flow)}
+    return {number_of(flow, sender) for sender in readable_told(values) if sender.startswith(flow)}
 
 
 async def _before(reader: FlowReader, place: FlowPlace, told: set[int] | None) -> Predecessors:
@@ -201,7 +201,7 @@ async def failed_steps(
     store: Store, job: Job, values: Mapping[str, bytes]
 ) -> tuple[FlowCause, ...]:
     """Some of the steps because of which a flow failed."""
-    numbers = sorted(n for told in told_by_sender(values).values() for n in told.failed)
+    numbers = sorted(n for told in readable_told(values).values() for n in told.failed)
     found = await FlowReader(store, job.id).jobs(numbers[:NEAR_STEPS])
     return tuple(
         FlowCause(job.id, one.id, n, one.task, one.state, first_line(one.error or ""), len(numbers))

@@ -15,7 +15,7 @@ from mita.model.view import JobFilter
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.display import as_datetime, shown
-from mita.rules.flow import FLOW_TASK, number_of, step_id, told_by_sender
+from mita.rules.flow import FLOW_TASK, number_of, readable_told, step_id
 from mita.rules.flow_plan import counter_groups, rows_of
 from mita.rules.judge import first_line
 from mita.rules.matching import stored_state
@@ -91,7 +91,7 @@ async def _progress(store: Store, flow: Job) -> _EndedSteps:
     dead: list[int] = []
     counters = [(0, top)]
     for number, members in counters:  # it grows
-        told = told_by_sender(await values_of(store, step_id(flow.id, number)))
+        told = readable_told(await values_of(store, step_id(flow.id, number)))
         for one in told.values():
             progress.ended += one.succeeded
             dead += [*one.failed, *one.cancelled]

@@ -102,6 +102,7 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait, emit: 
         return Suspended(When(patrol_wait(claim.at - claim.created)))
     rest = await patrol.run(values, is_stored=is_stored)
     if rest is not None:
+        await patrol.end_counters()
         return await _end(store, claim, patrol, values, together([*told.values(), rest]))
     return Suspended(When(patrol_wait(claim.at - claim.created)))
 

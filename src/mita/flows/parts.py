@@ -12,9 +12,9 @@ from mita.rules.flow import (
     FLOW_TASKS,
     GATHER_TASK,
     UNREADABLE_VALUE,
-    additions,
+    readable_additions,
+    readable_told,
     step_id,
-    told_by_sender,
 )
 from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
 
@@ -61,8 +61,8 @@ async def _added_to(store: Store, part: FlowPart) -> list[str]:
     for at in range(0, len(holders), PARALLEL_CALLS):
         calls = [store.once_values(id) for id in holders[at : at + PARALLEL_CALLS]]
         for values in await asyncio.gather(*calls):
-            ids += [addition.flow for addition in additions(values).values()]
-            ids += [id for told in told_by_sender(values).values() for id in told.additions]
+            ids += [addition.flow for addition in readable_additions(values).values()]
+            ids += [id for told in readable_told(values).values() for id in told.additions]
     return list(dict.fromkeys(ids))
 
 

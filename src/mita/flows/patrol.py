@@ -105,6 +105,13 @@ class Patrol:
         failed = [job for job in jobs.values() if job is not None and job.state is State.FAILED]
         return first_line(failed[0].error or "") if failed else None
 
+    async def end_counters(self) -> None:
+        """All steps have ended, and some have told nobody: cancel the counters that wait for
+        them."""
+        counters, _ = counter_groups(self._spec.steps, self._spec.first_counter)
+        ids = [step_id(self._flow, number) for number in counters]
+        await cancel(self._store, ids, "its flow has ended", self._keep, [])
+
     def _may_be_stuck(self, job: Job) -> bool:
         """Whether this job waits and has never run, so that it may wait for jobs that have ended.
         A step that is retried or sleeps has a time of its own."""

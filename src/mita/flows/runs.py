@@ -100,7 +100,11 @@ async def prepared(
     if len(told_to_me) < place.needs:  # a person has moved it
         return Suspended(When(TOO_EARLY_WAIT))
     told = together(told_to_me)
-    return ReadyStep(replace(claim, payload=fill_in(claim.payload, told.results)), told.spans)
+    try:
+        payload = fill_in(claim.payload, told.results)
+    except UNREADABLE_VALUE as error:
+        return Unreadable(unreadable(f"its arguments cannot be read: {error}"))
+    return ReadyStep(replace(claim, payload=payload), told.spans)
 
 
 def with_added(settlement: Settlement, ending: Ending) -> Settlement:

@@ -13,6 +13,7 @@ gathered by jobs in between (`gather`), each for 100 of them.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -153,6 +154,15 @@ def additions(values: Mapping[str, bytes]) -> dict[int, Addition]:
     }
 
 
+def readable_additions(values: Mapping[str, bytes]) -> dict[int, Addition]:
+    """`additions`, without those that cannot be read: to be shown."""
+    found: dict[int, Addition] = {}
+    for name, value in values.items():
+        with suppress(*UNREADABLE_VALUE):
+            found |= additions({name: value})
+    return found
+
+
 def step_id(flow: str, number: int) -> str:
     """The id of a step; number 0 is the flow itself."""
     return f"{flow}.{number:0{_ID_DIGITS}d}" if number else flow
@@ -189,6 +199,15 @@ def told_by_sender(values: Mapping[str, bytes]) -> dict[str, Told]:
         for name, value in values.items()
         if name.startswith(ARRIVAL) and value
     }
+
+
+def readable_told(values: Mapping[str, bytes]) -> dict[str, Told]:
+    """What others have told a job, by sender, without what cannot be read: to be shown."""
+    found: dict[str, Told] = {}
+    for name, value in values.items():
+        with suppress(*UNREADABLE_VALUE):
+            found |= told_by_sender({name: value})
+    return found
 
 
 def told_by_step(
