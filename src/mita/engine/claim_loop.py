@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mita.errors import Rejected, StoreError
 from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
-from mita.flows.delivery import LONGEST_PLAIN_ID_CHARACTERS, is_step
+from mita.flows.delivery import is_step
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, EVENTS, REPEATS
@@ -190,12 +190,13 @@ class ClaimLoop:
             self._emit(signal)
             if [one for one in batch if one.claim.repeat is not None]:
                 self._of_repeats += zip(batch, took, strict=True)
-            if self._executor.flows.put_back or [
-                one
-                for one in batch
-                if len(one.claim.id) > LONGEST_PLAIN_ID_CHARACTERS or one.was_cancelled
-            ]:
-                self._of_flows += zip(batch, took, strict=True)
+            if self._executor.flows.is_used or [one for one in batch if one.was_cancelled]:
+                back = self._executor.flows.put_back
+                self._of_flows += [
+                    (one, written)
+                    for one, written in zip(batch, took, strict=True)
+                    if is_step(one.claim.id) or one.was_cancelled or one.claim.id in back
+                ]
         if result.busy:
             log_busy(result.busy)
             self._emit(BusyJobs(result.busy, self._clock.now()))

@@ -14,7 +14,7 @@ from collections import deque
 from msgspec.structs import replace
 
 from mita.events.signals import RunsStarted
-from mita.flows.delivery import is_step, place_of
+from mita.flows.delivery import LONGEST_PLAIN_ID_CHARACTERS, is_step, place_of
 from mita.flows.runs import with_added
 from mita.model.ending import Ending, Interrupted, Unknown
 from mita.model.job import Claim, State
@@ -101,7 +101,7 @@ class Executor:
             task = self._tasks.get(claim.task)
             if task is None:
                 self._run_own_or_leave(claim, deadline)
-            elif is_step(claim.id) and (place := place_of(claim)) is not None:
+            elif len(claim.id) > LONGEST_PLAIN_ID_CHARACTERS and (place := place_of(claim)):
                 execution = Execution(claim, task, self._runs, deadline, now)
                 self.held.add(execution)
                 self.flows.prepare(execution, place)
@@ -166,6 +166,7 @@ class Executor:
         if claim.task in FLOW_TASKS:
             self.flows.run_own(claim, deadline)
         else:
+            self.flows.is_used |= is_step(claim.id)
             self._leave_to_others(claim)
 
     def _start_prepared(self, execution: Execution) -> None:
@@ -247,11 +248,12 @@ class Executor:
             # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
             settlement = Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start)
-            if execution.span is not None and is_step(claim.id):
-                settlement = replace(settlement, span=span_id(execution.span))
-            if verdict.state is State.SUCCEEDED and is_step(claim.id) and place_of(claim):
-                self.flows.tell(with_added(settlement, ending), execution.deadline)
-                return
+            if self.flows.is_used and is_step(claim.id):
+                if execution.span is not None:
+                    settlement = replace(settlement, span=span_id(execution.span))
+                if verdict.state is State.SUCCEEDED and place_of(claim):
+                    self.flows.tell(with_added(settlement, ending), execution.deadline)
+                    return
             is_first = not self.ended
             self.ended.append(settlement)
             if not is_first:  # the claim loop knows of the first

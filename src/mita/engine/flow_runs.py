@@ -54,12 +54,14 @@ class FlowRuns:
         self._is_telling = False
         self._here = ToldHere()
         self.in_hand = 0
+        self.is_used = False  # this worker has claimed a job of a flow
         self.put_back: set[str] = set()  # flows that go back to the queue
 
     # ------------------------------------------------------------ before a run
 
     def prepare(self, execution: Execution, place: FlowPlace) -> None:
         """Read what the run of a step needs, and start it."""
+        self.is_used = True
         self._begin(self._prepare(execution, place))
 
     async def _prepare(self, execution: Execution, place: FlowPlace) -> None:
@@ -76,6 +78,7 @@ class FlowRuns:
 
     def run_own(self, claim: Claim, deadline: float) -> None:
         """Run a job of a flow that runs no code of the user."""
+        self.is_used = True
         self._begin(self._run_own(claim, deadline))
 
     async def _run_own(self, claim: Claim, deadline: float) -> None:
