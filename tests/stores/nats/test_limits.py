@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter as Counters
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 import pytest
@@ -12,12 +12,15 @@ from mita.model.gate import Gate, StoredLimit
 from mita.model.job import State
 from mita.model.outcome import CancelJob
 from mita.stores.nats import NatsStore, claim, control
+from mita.stores.nats.client.messages import OutMessage
 from mita.stores.nats.codec import MOST_LANES, QueueRecord
 from mita.stores.nats.stream import consumers, keys, partition, queue_use
 from mita.stores.nats.stream.decode import decode_lanes
 from mita.stores.nats.stream.subjects import WAKE_SLOT, RecordKind
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
 from mita.stores.nats.tickets import planned_wakes, take_keyed, wakes
+from mita.stores.nats.tickets.claim_call import ClaimCall
+from mita.stores.nats.tickets.planned_wakes import WakePlan
 from mita.testing.contract.given import (
     LONG,
     PAST,
@@ -58,6 +61,85 @@ async def test_a_key_has_one_wake_ticket_however_many_jobs_wait(store: NatsStore
     assert found == 299
     assert len(await stored(store, RecordKind.WAKE)) == 1
     assert len(await stored(store, RecordKind.WAITER)) == 299
+
+
+@pytest.mark.parametrize("gates", [FAST, SLOW], ids=["fast", "slow"])
+async def test_a_worker_with_little_room_lets_many_jobs_wait_at_once(
+    store: NatsStore, monkeypatch: pytest.MonkeyPatch, gates: tuple[Gate, ...]
+) -> None:
+    """Each batch takes the server milliseconds, and tokens are not given out meanwhile. So it is
+    not one batch for every few jobs that a worker could have started."""
+    written = Counters[str]()
+    store_batch = store.context.wire.store_batch
+
+    async def counted(messages: Sequence[OutMessage]) -> int:
+        written["batches"] += 1
+        return await store_batch(messages)
+
+    monkeypatch.setattr(store.context.wire, "store_batch", counted)
+    await store.enqueue(jobs(400, gates=gates))
+    started = waiting = 0
+    while started + waiting < 400:
+        result = await store.claim([QUEUE], 2, LONG, "w")
+        assert len(result.claims) <= 2
+        started += sum(claim.busy == 0 for claim in result.claims)
+        waiting += len(result.busy)
+    assert waiting > 300
+    assert written["batches"] < 120, "at most two jobs in each would be 200"
+
+
+async def test_jobs_beside_a_long_line_start_in_claims_of_the_size_asked_for(
+    store: NatsStore,
+) -> None:
+    """A claim that takes many tickets for the line gives back those that it has no room for."""
+    await put_many(store, 60, gates=SLOW)
+    plain = await put_many(store, 40)
+    other = await put_many(store, 5, gates=(Gate("host:b", None, 1000, 100),))
+    started: list[str] = []
+    while len(started) < 46:
+        found = (await store.claim([QUEUE], 3, LONG, "w")).claims
+        assert len(found) <= 3
+        started += [one.id for one in found]
+    assert {*plain, *other} < set(started)
+    assert await claimed_ids(store) == []
+
+
+async def test_a_worker_without_room_hands_its_tokens_on(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tokens that it cannot use are used by another store, which is not told by the server."""
+    monkeypatch.setattr(planned_wakes, "FORGOTTEN_MS", LONG)
+    ids = await put_many(store, 40, gates=(Gate(KEY, None, 50_000, 10),))
+    first_burst = await claimed_ids(store, 40)
+    await asyncio.sleep(SHORT / 1000)  # several tokens come
+    first = await until(lambda: claimed_ids(store, 1), "a token")
+    [plan] = store.context.planned._plans.values()
+    assert plan.maker == planned_wakes.ANY_STORE
+    rest = await until(lambda: claimed_ids(twin), "the other tokens")
+    assert len(rest) > 1
+    assert {*first, *rest} <= {*ids} - {*first_burst}
+
+
+async def test_a_store_that_was_too_late_for_a_wake_ticket_writes_nothing(
+    store: NatsStore, twin: NatsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another store has opened the key and made the next wake ticket: to compete with it would slow
+    both down."""
+    monkeypatch.setattr(planned_wakes, "FORGOTTEN_MS", LONG)
+    await put_many(store, 5, gates=(Gate(KEY, None, 200_000, 1),))
+    assert len(await claimed_ids(store)) == 1
+    await until(lambda: claimed_ids(store), "the next token")
+    [plan] = store.context.planned._plans.values()
+    monkeypatch.setattr(twin.context.clock, "now", lambda: plan.due - 1)
+
+    async def refused(_: Sequence[OutMessage]) -> int:
+        raise AssertionError("it wrote")
+
+    monkeypatch.setattr(twin.context.wire, "store_batch", refused)
+    monkeypatch.setattr(twin.context.wire, "store", refused)
+    late = wakes.late_wakes([WakePlan(QUEUE, KEY, PAST, "another")], [])
+    call = ClaimCall(twin.context, LONG, "w")
+    assert await wakes.KeyOpening(call, {}, {QUEUE}, 10).open(late) == []
 
 
 async def test_a_lost_wake_ticket_is_made_again(store: NatsStore) -> None:

@@ -203,19 +203,21 @@ class _Claiming:
         if with_wakes and self._limit > 0:
             self._memory.forget_wakes(with_wakes, self._context.clock.now())
             late = self._context.planned.late(with_wakes)
-            due = await late_wakes(self._context, late, self._wakes) if late else []
+            due = late_wakes(late, self._wakes) if late else []
         if self._wakes:
             due += due_wakes(self._context, self._wakes, with_wakes)
         if not due:
             return []
-        self._drain.first_is_old = True
         direct = {
             record.name
             for record in going
             if len(job_slots(record.priorities)) == 1 and not record.limited
         }
         queues = {record.name: record for record in going}
-        return await KeyOpening(self._call, queues, direct, self._limit).open(due)
+        opening = KeyOpening(self._call, queues, direct, self._limit)
+        claims = await opening.open(due)
+        self._drain.first_is_old = opening.left_ready
+        return claims
 
     async def _end_holds(self, going: list[QueueRecord]) -> bool:
         now = self._context.clock.now()

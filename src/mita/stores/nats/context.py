@@ -42,9 +42,9 @@ class NatsContext:
         self.reader = StoredMessageReader(
             wire, subjects.stream, subjects.anchor if replicas > 1 else None
         )
-        self.notifier = NatsNotifier(wire, subjects)
         self.claim_lists = ClaimLists(wire, subjects)
         self.claim_memory = ClaimMemory()
+        self.notifier = NatsNotifier(wire, subjects, self.claim_memory.note_ticket)
         self.planned = PlannedWakes(wire, subjects, clock, self.notifier.add)
         self.prepared: PreparedWakes[StreamTransaction] = PreparedWakes()
         # Called between two steps of a verb; tests let the process die here.

@@ -7,7 +7,7 @@ ends, a running job is cancelled, repeats change) is published by the store that
 subject to which all stores subscribe."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 import msgspec
@@ -26,12 +26,15 @@ _unpack = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class NatsNotifier:
-    """The wake-ups of one store. `changed` are queues of which the next due time may have
-    changed."""
+    """The wake-ups of one store. `changed` are queues of which the next due time may have changed.
+    `on_ticket` is called with queue and slot of a new ticket."""
 
-    def __init__(self, wire: NatsWire, subjects: Subjects) -> None:
+    def __init__(
+        self, wire: NatsWire, subjects: Subjects, on_ticket: Callable[[str, int], None]
+    ) -> None:
         self._wire = wire
         self._subjects = subjects
+        self._on_ticket = on_ticket
         self._armed: set[str] = set()
         self._received: set[str] = set()
         self._arrived = asyncio.Event()
@@ -67,7 +70,9 @@ class NatsNotifier:
         """Returns the handler of the next new ticket of a queue, or of any."""
 
         def take(subject: bytes, _: bytes, __: bytes, ___: bytes | None) -> None:
-            queue = name(subject.decode().split(".")[3])
+            queue_token, slot = subject.decode().split(".")[3:5]
+            queue = name(queue_token)
+            self._on_ticket(queue, int(slot))
             self._armed.discard(armed)
             self.add([queue])
             asyncio.get_running_loop().call_later(SECOND_WAKEUP_S, self.add, [queue])

@@ -60,8 +60,16 @@ async def wake(tx: StreamTransaction, queue: str, key: str, most: int | None = N
     return woken
 
 
-async def open_key(tx: StreamTransaction, queue: str, key: str, most: int | None = None) -> Woken:
-    """Do what `wake` does, and leave the record as it is if no job waits any more."""
+async def open_key(
+    tx: StreamTransaction,
+    queue: str,
+    key: str,
+    most: int | None = None,
+    *,
+    hand_on: bool = False,
+) -> Woken:
+    """Do what `wake` does, and leave the record as it is if no job waits any more. `hand_on`: if
+    more than `most` may start, any store wakes the others at once."""
     record = await resource_key_record(tx, queue, key)
     if not record.may_have_waiters or await held_until(tx, queue, key):
         return Woken()
@@ -93,7 +101,7 @@ async def open_key(tx: StreamTransaction, queue: str, key: str, most: int | None
         await gates.set_levels(tx, queue, gate, after_waking(gate, use, tx.now, len(woken)))
     empty = complete and len(woken) == len(waiters)
     if not empty:
-        await arm(tx, queue, gate)
+        await arm(tx, queue, gate, hand_on=hand_on and free > at_most)
     more = most is None and 0 < len(woken) < free and not empty
     return Woken(woken, more, empty)
 

@@ -29,19 +29,20 @@ WAKE_TOGETHER_MS: Wait = 25
 LOST_WAKE_MS: Wait = 5 * SECOND  # a wake ticket that is so late may be lost
 
 
-async def arm(tx: StreamTransaction, queue: str, gate: Gate) -> None:
-    """Make sure that the key of this gate has a wake ticket, if jobs wait there for its rate."""
+async def arm(tx: StreamTransaction, queue: str, gate: Gate, *, hand_on: bool = False) -> None:
+    """Make sure that the key of this gate has a wake ticket, if jobs wait there for its rate. If it
+    is to `hand_on`, tokens are left that this store cannot use: any store takes the ticket now."""
     record = await resource_key_record(tx, queue, gate.key)
     use = await use_of(tx, queue, gate.key)
     if not gate.interval_us or not record.may_have_waiters or use.held_until > tx.now:
         return
     if gate.limit is not None and use.holders >= gate.limit:  # the end of a run wakes the next
         return
-    at = _wake_at(gate, use, tx.now)
+    at = tx.now if hand_on else _wake_at(gate, use, tx.now)
     if is_armed(record, tx.now) and record.wake_at <= at:
         return
     put_resource_key(tx, replace(record, wake_at=at))
-    await _put(tx, queue, gate.key, at)
+    await _put(tx, queue, gate.key, at, hand_on=hand_on)
 
 
 async def arm_now(tx: StreamTransaction, queue: str, key: str) -> None:
@@ -66,11 +67,14 @@ def _wake_at(gate: Gate, use: KeyUse, now: Moment) -> Moment:
     return max(now, next_wake_at(gate, use, now)) + min(WAKE_TOGETHER_MS, half_us // ONE_MS_US)
 
 
-async def _put(tx: StreamTransaction, queue: str, key: str, at: Moment) -> None:
+async def _put(
+    tx: StreamTransaction, queue: str, key: str, at: Moment, *, hand_on: bool = False
+) -> None:
     subjects = tx.context.subjects
     body = pack(replace(NO_JOB, queue=queue, resource=key, due=at))
     ticket = subjects.wake_ticket(queue, key)
-    tx.context.claim_memory.wakes[ticket] = at, queue
+    if not hand_on:
+        tx.context.claim_memory.wakes[ticket] = at, queue
     if at - SCHEDULE_LEAD_MS > tx.now:
         headers = SCHEDULE % (as_stamp(at - SCHEDULE_LEAD_MS), ticket.encode())
         tx.put_unfenced(subjects.scheduled_wake(queue, key), body, headers)
@@ -78,4 +82,5 @@ async def _put(tx: StreamTransaction, queue: str, key: str, at: Moment) -> None:
     near = subjects.near_wake_ticket(queue, key)
     if await tx.sequence(near) in {0, *tx.wake_seqs}:  # else there is one already
         tx.put_unfenced(near, body)
-    tx.after_commit.append(partial(tx.context.planned.announce, queue, key, at))
+    announce = tx.context.planned.announce
+    tx.after_commit.append(partial(announce, queue, key, at, hand_on=hand_on))

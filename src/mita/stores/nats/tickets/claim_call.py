@@ -20,7 +20,11 @@ log = logging.getLogger("mita.store")
 
 class ClaimCall(Struct):
     """The arguments of a claim, the jobs it turned away at a closed gate (`without_token`: how many
-    of them at a rate), and the limited queues of which no more jobs may start."""
+    of them at a rate), and the limited queues of which no more jobs may start.
+
+    `lines` are the keys, with their queues, at whose rate it has let new jobs wait, and `in_line`
+    is how many jobs that were. `has_returned`: tickets that it had no use for were given back, so
+    there are more."""
 
     context: NatsContext
     lease: Wait
@@ -28,6 +32,9 @@ class ClaimCall(Struct):
     busy: list[Busy] = field(default_factory=list)
     full: set[str] = field(default_factory=set)
     without_token: int = 0
+    lines: set[tuple[str, str]] = field(default_factory=set)
+    in_line: int = 0
+    has_returned: bool = False
 
 
 def as_running(call: ClaimCall, record: NatsJob, now: Moment) -> NatsJob:

@@ -37,6 +37,11 @@ class ClaimMemory:
         queue, slot = source
         return self._turns.setdefault((queue, priority_of(slot)), LaneTurns())
 
+    def note_ticket(self, queue: str, slot: int) -> None:
+        """The server has told that a new ticket is there."""
+        if (turns := self._turns.get((queue, priority_of(slot)))) is not None:
+            turns.has_ticket((queue, slot))
+
     def may_recount(self, queue: str, now: Moment) -> bool:
         """True once a second for each queue: its running jobs may be counted again."""
         if self._recounted.get(queue, 0) > now - SECOND:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from types import MappingProxyType
 from typing import NamedTuple
 
 from mita.model.job import State
@@ -25,11 +26,12 @@ ELECTION_POLL_S = 0.005
 
 class Pulled(NamedTuple):
     """What consumers delivered: tickets of jobs, how many messages that were (some are of deleted
-    jobs), and wake tickets."""
+    jobs), wake tickets, and how many tickets were wanted of each."""
 
     tickets: list[Ticket]
     delivered: int
     wakes: list[Ticket]
+    wanted: Mapping[QueuePriority, int] = MappingProxyType({})
 
 
 async def pull(context: NatsContext, wanted: Mapping[QueuePriority, int], wait: Wait = 0) -> Pulled:
@@ -45,14 +47,14 @@ async def pull(context: NatsContext, wanted: Mapping[QueuePriority, int], wait: 
             await set_aside(context, pulled.unreadable)
         context.leaderless.difference_update(wanted)
         if not pulled.leaderless:
-            return Pulled(pulled.tickets, pulled.delivered, pulled.wakes)
+            return Pulled(pulled.tickets, pulled.delivered, pulled.wakes, wanted)
         if pulled.delivered or asyncio.get_running_loop().time() > until:
             context.leaderless.update(
                 source
                 for source in wanted
                 if context.subjects.consumer(*source).encode() in pulled.leaderless
             )
-            return Pulled(pulled.tickets, pulled.delivered, pulled.wakes)
+            return Pulled(pulled.tickets, pulled.delivered, pulled.wakes, wanted)
         await asyncio.sleep(ELECTION_POLL_S)
 
 

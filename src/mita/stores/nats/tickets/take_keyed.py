@@ -44,14 +44,17 @@ LATE_WAKE_MS: Wait = 100  # after its time a wake ticket counts as late
 RATE_GIVE_BACK_MS: Wait = 100  # until tickets that found the record of their rate busy come back
 
 
-async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
+async def take_keyed(
+    call: ClaimCall, tickets: list[Ticket], *, only_line: bool = False
+) -> list[Claim]:
     """Claim the jobs of these tickets whose gates are all open. The others are blocked, or as their
-    `when_busy` says, and added to `call.busy`."""
+    `when_busy` says, and added to `call.busy`. `only_line`: start none; the ticket of a job that
+    need not wait is given back."""
     context = call.context
     list_id = context.claim_lists.new_id()
 
     async def act(tx: StreamTransaction) -> _Taken:
-        taken = _Taken(Starts(call, tx, list_id))
+        taken = _Taken(Starts(call, tx, list_id), only_line)
         await _start_or_turn_away(tx, taken, tickets)
         taken.starts.put_list()
         for queue, key in taken.blocked_at:
@@ -70,12 +73,15 @@ async def take_keyed(call: ClaimCall, tickets: list[Ticket]) -> list[Claim]:
         return []
     except Rejected as error:
         fits = fitting(context, tickets, error)
-        return await take_keyed(call, fits) if fits else []
+        return await take_keyed(call, fits, only_line=only_line) if fits else []
     await context.fail_point("between record and acknowledgement")
     call.busy += taken.turned_away
     call.without_token += sum(busy.at_rate for busy in taken.turned_away)
+    call.lines |= taken.lines
+    call.in_line += taken.in_line
     acknowledge(context, [ticket for ticket in tickets if ticket not in taken.surplus])
-    call.full.update(ticket.record.queue for ticket in taken.surplus)
+    call.full.update(taken.full)
+    call.has_returned = call.has_returned or (only_line and bool(taken.surplus))
     give_back_all(context, taken.surplus)
     claims = taken.starts.claims()
     await context.wire.flush_now()
@@ -93,13 +99,19 @@ def _tries(tickets: list[Ticket]) -> int:
 
 
 class _Taken(Struct):
-    """What one transaction did with tickets. The `surplus` found no place in its limited queue.
-    `blocked_at` are the keys, with their queues, at which jobs wait now."""
+    """What one transaction did with tickets. The `surplus` is given back: it found no place in a
+    limited queue that is `full`, or it may start although `only_line` is set. `blocked_at` are the
+    keys, with their queues, at which jobs wait now, and `lines` those at which so many new jobs
+    (`in_line`) wait for a rate."""
 
     starts: Starts
+    only_line: bool
     turned_away: list[Busy] = field(default_factory=list)
     surplus: list[Ticket] = field(default_factory=list)
+    full: set[str] = field(default_factory=set)
     blocked_at: set[tuple[str, str]] = field(default_factory=set)
+    lines: set[tuple[str, str]] = field(default_factory=set)
+    in_line: int = 0
 
 
 async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: list[Ticket]) -> None:
@@ -119,18 +131,29 @@ async def _start_or_turn_away(tx: StreamTransaction, taken: _Taken, tickets: lis
         of_queue = places.get(record.queue)
         if of_queue is not None and of_queue.left <= 0:
             taken.surplus.append(ticket)
+            taken.full.add(record.queue)
         elif (gate := await _line(tx, record)) is not None:
             await _turn_away(tx, taken, located, gate, RATE_POLICY)
-        elif (closed := await closed_gate(tx, record)) is None:
-            await taken.starts.start(located, record)
-            if of_queue is not None:
-                of_queue.take(record.id)
-        else:
+        elif (closed := await closed_gate(tx, record)) is not None:
             gate, use = closed
             policy = busy_policy(record.when_busy, gate, use, tx.now)
             await _turn_away(tx, taken, located, gate, policy)
+        elif taken.only_line:
+            taken.surplus.append(ticket)
+        else:
+            await taken.starts.start(located, record)
+            if of_queue is not None:
+                of_queue.take(record.id)
     for of_queue in places.values():
         of_queue.write()
+
+
+def own_rate(job: NatsJob) -> Gate | None:
+    """Returns the gate of a new job that has nothing but one rate; None if it has other gates, ran
+    or waited before."""
+    if len(job.gates) != 1 or job.resource is not None or job.token or job.busy:
+        return None
+    return job.gates[0] if job.gates[0].interval_us and job.gates[0].limit is None else None
 
 
 async def _line(tx: StreamTransaction, job: NatsJob) -> Gate | None:
@@ -138,13 +161,12 @@ async def _line(tx: StreamTransaction, job: NatsJob) -> Gate | None:
     it: the wake ticket of the key is about to give the tokens to earlier jobs. Otherwise
     all stores would compete with it for the record of the key. A job that waited before was woken
     for its token."""
-    if len(job.gates) != 1 or job.resource is not None or job.token or job.busy:
+    if (gate := own_rate(job)) is None:
         return None
-    gate = job.gates[0]
     key = await resource_key_record(tx, job.queue, gate.key)
-    if not key.uncounted or key.limit is not None or gate.limit is not None:
+    if not key.uncounted or key.limit is not None:
         return None
-    if not gate.interval_us or not tx.now - LATE_WAKE_MS <= key.wake_at <= tx.now + SECOND:
+    if not tx.now - LATE_WAKE_MS <= key.wake_at <= tx.now + SECOND:
         return None
     record = await queue_record(tx, job.queue)
     return None if len(job_slots(record.priorities)) > 1 or gate.key in record.holds else gate
@@ -173,6 +195,9 @@ async def _turn_away(
     record = located.record
     assert record is not None, "only a job that is there can be turned away"  # noqa: S101
     at_rate = policy is RATE_POLICY
+    if at_rate and own_rate(record) is not None:
+        taken.lines.add((record.queue, gate.key))
+        taken.in_line += 1
     taken.turned_away.append(Busy(record.id, record.task, record.queue, policy.ends, at_rate))
     changes: dict[str, Any] = {"busy": record.busy + 1, "record_seq": 0}
     changes |= timeline_with(record, tx.now, policy.line, policy.note(gate.key))

@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mita.model.job import Claim
 from mita.model.time import Wait
-from mita.stores.nats.codec import QueueRecord
+from mita.stores.nats.codec import NO_JOB, QueueRecord
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.resources import WAKE_BATCH_JOBS, Woken, look_again, open_key
 from mita.stores.nats.stream.decode import decode_job
@@ -26,9 +26,9 @@ from mita.stores.nats.stream.transaction import StreamTransaction, TooManyWriter
 from mita.stores.nats.stream.waiters import read_for_wake
 
 from .claim_call import ClaimCall
-from .planned_wakes import WakePlan
+from .planned_wakes import LATE_MS, WakePlan
 from .starts import Starts
-from .ticket import Ticket, acknowledge, give_back
+from .ticket import Ticket, acknowledge, give_back, give_back_all
 
 NO_REPLY = b""  # of a ticket that was read and not delivered
 WAKE_BATCH_KEYS = 20
@@ -54,35 +54,38 @@ def due_wakes(
     return due
 
 
-async def late_wakes(
-    context: NatsContext, plans: Sequence[WakePlan], pulled: Iterable[Ticket]
-) -> list[Ticket]:
-    """Returns the wake tickets of these plans that are there and due, although they were not
-    `pulled`: each may be with a store that died. No answer to them is possible or needed."""
+def late_wakes(plans: Sequence[WakePlan], pulled: Iterable[Ticket]) -> list[Ticket]:
+    """Returns wake tickets for these plans, except those that were `pulled`. Each may be with a
+    store that died, or not exist any more: its key is opened only if it is found and due. No answer
+    to it is possible or needed."""
     have = {key for ticket in pulled for key in _keys(ticket)}
-    missing = [plan for plan in plans if (plan.queue, plan.key) not in have]
-    if not missing:
-        return []
-    found = await context.reader.last(
-        context.subjects.near_wake_ticket(plan.queue, plan.key) for plan in missing
-    )
-    tickets = [
-        Ticket(NO_REPLY, message.seq, decode_job(message.body, message.subject))
-        for message in found
-        if message.body
+    return [
+        Ticket(NO_REPLY, 0, replace(NO_JOB, queue=plan.queue, resource=plan.key, due=plan.due))
+        for plan in plans
+        if (plan.queue, plan.key) not in have
     ]
-    now = context.clock.now()
-    return [ticket for ticket in tickets if ticket.record.resource and ticket.record.due <= now]
+
+
+class _Opened(Struct):
+    """What one transaction did: the jobs that it starts, how many it woke, and the sequences of the
+    wake tickets that it took without having pulled them."""
+
+    starts: Starts
+    woken: int = 0
+    started: int = 0
+    found_seqs: set[int] = field(default_factory=set)
 
 
 class KeyOpening(Struct):
     """How a claim opens keys: `queues` are as the claim has read them, `most` is how many of the
-    woken jobs it starts itself, of the queues `direct`."""
+    woken jobs it starts itself, of the queues `direct`. `left_ready`: afterwards, it has woken jobs
+    that it does not start."""
 
     call: ClaimCall
     queues: Mapping[str, QueueRecord]
     direct: Collection[str]
     most: int
+    left_ready: bool = False
 
     async def open(self, tickets: list[Ticket]) -> list[Claim]:
         """Wake the jobs at the keys of these wake tickets, as many as there are tokens. Returns the
@@ -98,36 +101,38 @@ class KeyOpening(Struct):
         context = self.call.context
         keys = list(dict.fromkeys(key for ticket in tickets for key in _keys(ticket)))
         most = max(1, WAKE_BATCH_JOBS // len(keys))
-        if len(keys) == 1 and keys[0][0] in self.direct:
+        hand_on = len(keys) == 1 and keys[0][0] in self.direct
+        if hand_on:
             most = max(1, min(most, room))  # more would only wait as tickets
         list_id = context.claim_lists.new_id()
         first = self._prepared(keys[0]) if len(keys) == 1 else None
 
-        async def act(tx: StreamTransaction) -> Starts:
-            tx.wake_seqs = {ticket.seq for ticket in tickets}
+        async def act(tx: StreamTransaction) -> _Opened:
+            opened = _Opened(Starts(self.call, tx, list_id))
             await asyncio.gather(
                 read_for_wake(tx, keys),
                 tx.read(context.subjects.near_wake_ticket(*key) for key in keys),
             )
-            woken = [job for one in keys for job in await _wake(tx, *one, most)]
-            starts = Starts(self.call, tx, list_id)
-            if await self._start(tx, starts, woken, room) == len(woken):
+            due = await _still_due(tx, opened, keys, tickets)
+            woken = [job for one in due for job in await _wake(tx, *one, most, hand_on=hand_on)]
+            opened.woken = len(woken)
+            opened.started = await self._start(tx, opened.starts, woken, room)
+            if opened.started == len(woken):
                 tx.wakeups.clear()  # no other store has anything to do
-            starts.put_list()
-            return starts
+            opened.starts.put_list()
+            return opened
 
+        pulled = [ticket for ticket in tickets if ticket.reply]
         try:
-            starts = await transact(context, act, WAKE_TRIES, first)
+            opened = await transact(context, act, WAKE_TRIES, first)
         except TooManyWriters:  # then this or another store tries again
-            for ticket in tickets:
-                if ticket.reply:
-                    give_back(context, ticket, 1)
+            give_back_all(context, pulled)
             return []
-        acknowledge(context, [ticket for ticket in tickets if ticket.reply])
-        for ticket in tickets:
-            if not ticket.reply:
-                remove_unconfirmed(context, ticket.seq)
-        claims = starts.claims()
+        acknowledge(context, pulled)
+        for seq in opened.found_seqs:
+            remove_unconfirmed(context, seq)
+        self.left_ready = self.left_ready or opened.started < opened.woken
+        claims = opened.starts.claims()
         await context.wire.flush_now()
         if len(keys) == 1 and claims:
             context.prepared.read(keys[0], _read_ahead(context, keys[0]), context.clock.now())
@@ -168,14 +173,42 @@ async def _read_ahead(context: NatsContext, key: tuple[str, str]) -> StreamTrans
     return tx
 
 
-async def _wake(tx: StreamTransaction, queue: str, key: str, most: int) -> Sequence[LocatedJob]:
+async def _still_due(
+    tx: StreamTransaction,
+    opened: _Opened,
+    keys: Sequence[tuple[str, str]],
+    tickets: Sequence[Ticket],
+) -> list[tuple[str, str]]:
+    """Returns those of these keys that have to be opened. A key has not if another store was faster
+    and has made the next wake ticket: then that store is at work, and to compete with it would slow
+    both down. A ticket that is due and was not pulled is taken too, and added to `opened`."""
+    due = []
+    pulled = {key for ticket in tickets if ticket.reply for key in _keys(ticket)}
+    tx.wake_seqs = {ticket.seq for ticket in tickets if ticket.reply}
+    for key in keys:
+        subject = tx.context.subjects.near_wake_ticket(*key)
+        seq, body = await tx.sequence(subject), await tx.body(subject)
+        if seq in tx.wake_seqs:
+            due.append(key)
+        elif not body:
+            due += [key] if key in pulled else []
+        elif decode_job(body, subject).due <= tx.now - (LATE_MS if key in pulled else 0):
+            opened.found_seqs.add(seq)
+            due.append(key)
+    tx.wake_seqs |= opened.found_seqs
+    return due
+
+
+async def _wake(
+    tx: StreamTransaction, queue: str, key: str, most: int, *, hand_on: bool
+) -> Sequence[LocatedJob]:
     """Wake the jobs at one key. If none is left, its record says so, and the waiters are looked at
     again when that is written."""
     record = await resource_key_record(tx, queue, key)
     woken = Woken(empty=True)
     if record.may_have_waiters:
         put_resource_key(tx, replace(record, wake_at=0))
-        woken = await open_key(tx, queue, key, most)
+        woken = await open_key(tx, queue, key, most, hand_on=hand_on)
     if woken.empty:
         record = await resource_key_record(tx, queue, key)
         if record.uncounted:
