@@ -66,7 +66,7 @@ def late_wakes(plans: Sequence[WakePlan], pulled: Iterable[Ticket]) -> list[Tick
     ]
 
 
-class _Opened(Struct):
+class _OpenedKeys(Struct):
     """What one transaction did: the jobs that it starts, how many it woke, and the sequences of the
     wake tickets that it took without having pulled them."""
 
@@ -107,8 +107,8 @@ class KeyOpening(Struct):
         list_id = context.claim_lists.new_id()
         first = self._prepared(keys[0]) if len(keys) == 1 else None
 
-        async def act(tx: StreamTransaction) -> _Opened:
-            opened = _Opened(Starts(self.call, tx, list_id))
+        async def act(tx: StreamTransaction) -> _OpenedKeys:
+            opened = _OpenedKeys(Starts(self.call, tx, list_id))
             await asyncio.gather(
                 read_for_wake(tx, keys),
                 tx.read(context.subjects.near_wake_ticket(*key) for key in keys),
@@ -175,7 +175,7 @@ async def _read_ahead(context: NatsContext, key: tuple[str, str]) -> StreamTrans
 
 async def _still_due(
     tx: StreamTransaction,
-    opened: _Opened,
+    opened: _OpenedKeys,
     keys: Sequence[tuple[str, str]],
     tickets: Sequence[Ticket],
 ) -> list[tuple[str, str]]:
