@@ -20,10 +20,12 @@ from mita.model.record import DisplayState
 from mita.model.view import JobFilter
 from mita.rules import flow as flow_rules
 from mita.rules.flow import step_id
+from tests.waiting import until
 
 from .deployments import Deployment, FileDeployment, deploy
 from .harness import Process, Scene, scaled
 from .jobs import AddedPlan
+from .program import open_gate
 from .stores import STORES
 
 WORKERS = 3
@@ -354,3 +356,32 @@ async def test_a_process_that_dies_while_it_stores_a_flow_leaves_nothing_waiting
 
 async def all_jobs(scene: Scene) -> list[Job]:
     return list((await (await scene.store()).page(JobFilter(), None, 1000)).jobs)
+
+
+async def test_a_run_that_has_lost_its_lease_releases_nothing(scene: FlowScene) -> None:
+    """A worker is stopped for longer than its lease, and its run succeeds after that. Another one
+    runs the step by then, and the next step waits for that run."""
+    flow, first, second = scene.app.flow("stale"), scene.number(), scene.number()
+    step = flow.add(scene.works.gated.call(first))
+    flow.add(scene.works.nap.call(second), after=[step])
+    await flow.enqueue()
+    stale = scene.worker(deaf=True)
+    await scene.started(first, by=stale)
+    await scene.freeze(stale)
+    heir = scene.worker()
+    await scene.started(first, by=heir)
+    open_gate(scene.gate(str(stale.who)))
+    scene.thaw(stale)
+    await until(lambda: stale_warnings(scene, stale), "the late run has told nobody")
+    assert not scene.lines("start", n=second)
+    open_gate(scene.gate(str(heir.who)))
+    await scene.finished()
+    await scene.stop(stale, heir)
+    [end] = scene.lines("end", n=first, who=heir.who)
+    assert min(line.mono for line in scene.lines("start", n=second)) >= end.mono
+
+
+def stale_warnings(scene: Scene, process: Process) -> list[str]:
+    """What the worker says of a step that ended after its lease."""
+    lines = scene.lines("warning", who=process.who)
+    return [line.text for line in lines if "ended after its lease" in line.text]

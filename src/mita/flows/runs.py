@@ -42,9 +42,9 @@ from .delivery import (
 TOO_EARLY_WAIT: Wait = 30 * SECOND
 
 
-# A step that succeeded is kept so long at least. It is longer than the longest time between two
-# patrols of a flow.
-STEP_RETENTION: Wait = 2 * HOUR
+# A step that succeeded is kept so long at least: longer than the longest time between two patrols
+# of a flow.
+STEP_RETENTION: Wait = HOUR
 
 
 REMEMBERED_ARRIVALS, REMEMBERED_BYTES = 1000, 10_000  # and the bytes of each

@@ -37,7 +37,7 @@ MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
 _FIRST_PATROL: Wait = 30 * SECOND
-_LONGEST_PATROL: Wait = 60 * MINUTE
+_LONGEST_PATROL: Wait = 30 * MINUTE
 
 Numbers: TypeAlias = tuple[int, ...]  # of steps
 
