@@ -13,6 +13,7 @@ import pytest
 from mita import Job, Mita, Reschedule, Retry, Unavailable
 from mita.engine import lease_keeper
 from mita.rules.explain.evidence import Reason, ReasonCode
+from mita.rules.flow import step_id
 from mita.tasks import Handle, Task
 from tests.waiting import until
 
@@ -185,6 +186,27 @@ async def test_a_job_whose_key_is_held_is_explained(app: Mita, gate: Gate) -> No
     assert "2 ahead of it" in held.text
     assert held.evidence["holders"] == [holder.id]
     assert held.command == ("why", holder.id)
+
+
+async def test_a_step_that_waits_for_a_step_whose_key_is_held_is_explained(
+    app: Mita, gate: Gate
+) -> None:
+    flow = app.flow("import")
+    parts = [flow.add(gate.charge.call(42)) for _ in range(2)]
+    last = flow.add(gate.wait.call(), after=[flow.add(gate.wait.call(), after=parts)])
+    expected = (ReasonCode.WAITS_FOR_STEPS, ReasonCode.KEY_HELD, ReasonCode.RUNNING)
+    async with running(app, gate, name="blue"):
+        run = await flow.enqueue()
+        step: Handle[None] = Handle(step_id(run.id, last.number), True, app)
+        first, held, runs = await reasons_of(app, step, *expected)
+        whole: Handle[None] = Handle(run.id, True, app)
+        [waits, *_] = await reasons_of(app, whole, *expected)
+        counts = (await app.counts())["default"]
+    assert first.text == "it waits for 1 of 1 steps: step 3 (wait) is waiting"
+    assert held.text.startswith(f"step {held.evidence['step']} (charge): key 'account:42' is held")
+    assert held.command == ("why", runs.evidence["id"])
+    assert waits.text.startswith("flow 'import' waits for 4 of 4 steps: step")
+    assert (counts["waiting"], counts["blocked"], counts["running"]) == (2, 1, 1)
 
 
 async def test_a_job_whose_key_is_on_hold_is_explained(app: Mita) -> None:

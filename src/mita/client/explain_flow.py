@@ -14,6 +14,7 @@ from mita.rules.explain.evidence import FlowCause, FlowWait, NearStep, Reason
 from mita.rules.flow import (
     ADDED_TASK,
     FLOW_TASK,
+    GATHER_TASK,
     number_of,
     readable_additions,
     readable_told,
@@ -22,7 +23,7 @@ from mita.rules.flow import (
 from mita.rules.judge import first_line
 from mita.rules.states import DEAD, TERMINAL
 
-from .flow_reader import FlowReader, FoundStep, Predecessors
+from .flow_reader import FlowReader, FoundStep, Predecessors, numbers_of
 
 NEAR_STEPS = 3  # whose reasons are given
 _MOST_LEVELS = 10_000  # of steps that wait for steps; the calls to the store end before
@@ -180,10 +181,7 @@ async def cause_of_cancel(store: Store, job: Job) -> FlowCause | None:
         return None
     reader, cause = FlowReader(store, place.flow), None
     for _ in range(_MOST_LEVELS):
-        numbers = [n for first, last in place.predecessors for n in range(first, last + 1)]
-        found = (await reader.jobs(numbers)).items()
-        dead = [(n, one) for n, one in found if one is not None and one.state in DEAD]
-        dead.sort(key=lambda pair: (pair[1].state is not State.FAILED, pair[0]))
+        dead = await _dead_before(reader, place)
         if not dead:
             return cause
         number, first = dead[0]
@@ -195,6 +193,25 @@ async def cause_of_cancel(store: Store, job: Job) -> FlowCause | None:
             return cause
         place = further
     return cause
+
+
+async def _dead_before(reader: FlowReader, place: FlowPlace) -> list[tuple[int, Job]]:
+    """The predecessors that failed or were cancelled, and their numbers: first those that failed.
+    Jobs that gather others are replaced by those."""
+    dead: list[tuple[int, Job]] = []
+    numbers = list(numbers_of(place))
+    while numbers:
+        found = (await reader.jobs(numbers)).items()
+        numbers = []
+        for number, job in found:
+            if job is None or job.state not in DEAD:
+                continue
+            inside = place_of(job) if job.task == GATHER_TASK else None
+            if inside is None:
+                dead.append((number, job))
+            else:
+                numbers += numbers_of(inside)
+    return sorted(dead, key=lambda pair: (pair[1].state is not State.FAILED, pair[0]))
 
 
 async def failed_steps(
