@@ -21,6 +21,7 @@ from . import (
     scheduler,
     signal_job,
     top,
+    why,
     worker,
 )
 from .exits import Exit, exit_of
@@ -78,6 +79,7 @@ def grammar() -> Parser:
         demo,
         enqueue,
         inspect,
+        why,
         flows,
         top,
         amend,

@@ -1,14 +1,10 @@
-"""Reading jobs: `jobs`, `show`, `why`."""
+"""Reading jobs: `jobs`, `show`."""
 
 from datetime import datetime
 from typing import Any
 
-from msgspec.structs import replace
-
 from mita.client.filters import FILTERS
 from mita.model.record import WITHHELD, DisplayState, JobRecord
-from mita.printable import shell_command
-from mita.rules.explain.evidence import Reason
 from mita.rules.failures import failure
 
 from . import raw
@@ -50,12 +46,6 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         help="write the stored record to a new file, even if it cannot be read",
     )
-    why = commands.add(
-        "why",
-        store_command(explain),
-        "explain why a job, a step or a flow is not running, and what to do about it",
-    )
-    why.add_argument("id", metavar="ID", help=ID_HELP)
 
 
 def filters(parser: Parser, *, states: list[str]) -> None:
@@ -275,29 +265,3 @@ def _errors(job: JobRecord) -> list[str]:
 def _indented(text: str | None) -> list[str]:
     """Indent text, so that none of its lines looks like a line of this report."""
     return [f"  {line}" for line in (text or "").split("\n")]
-
-
-# ---------------------------------------------------------------- why
-
-
-async def explain(context: CommandContext) -> Report:
-    """Run `mita why`."""
-    id = await context.id_of(context.options.id)
-    reasons = await context.app.explain(id)
-    reasons = [_here(context, reason) for reason in reasons]
-    lines = [
-        line
-        for reason in reasons
-        for line in (reason.text, reason.remedy and f"  → {reason.remedy}")
-        if line
-    ]
-    return Report({"id": id, "reasons": reasons}, *lines)
-
-
-def _here(context: CommandContext, reason: Reason) -> Reason:
-    """The remedy with the command as the user has to type it, for the same app and store."""
-    if not reason.command:
-        return reason
-    command = context.command(*reason.command)
-    advice = reason.remedy.removesuffix(shell_command(("mita", *reason.command)))
-    return replace(reason, remedy=advice + shell_command(("mita", *command)), command=command)

@@ -13,6 +13,7 @@ from mita.model.record import DisplayState, JobRecord
 from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
 from mita.rules.display import as_datetime, limit_text, span
+from mita.rules.matching import SHOWN_OF_QUEUED
 
 from .context import CommandContext, store_command
 from .format import clock, per_second, relative
@@ -24,16 +25,9 @@ from .table import Column, Table
 NO_QUEUES = "no queues yet: the first job of a queue makes it"
 NO_WORKERS = "no worker is alive: start one with `mita worker module:app`"
 _COUNTED_JOBS = 200  # running jobs that are read to count those of each worker
-_COUNTS = (
-    DisplayState.READY,
-    DisplayState.SCHEDULED,
-    DisplayState.WAITING,
-    DisplayState.BLOCKED,
-    DisplayState.RUNNING,
-    DisplayState.SUCCEEDED,
-    DisplayState.FAILED,
-    DisplayState.CANCELLED,
-)
+_READY, _SCHEDULED, _WAITING = DisplayState.READY, DisplayState.SCHEDULED, DisplayState.WAITING
+_OTHERS = [state for state in DisplayState if state not in SHOWN_OF_QUEUED]
+_COUNTS = (_READY, _SCHEDULED, _WAITING, *_OTHERS)
 _DROP_ORDER = {
     "cancelled": 9,
     "succeeded": 8,
@@ -110,7 +104,7 @@ async def show_queues(context: CommandContext) -> Report:
 def shown_states(views: Sequence[QueueView], states: Sequence[DisplayState]) -> list[DisplayState]:
     """The states whose numbers are shown: without `waiting` if no job waits for others."""
     waits = any(view.waiting for view in views)
-    return [state for state in states if waits or state is not DisplayState.WAITING]
+    return [state for state in states if waits or state is not _WAITING]
 
 
 def oldest(view: QueueView) -> str:
