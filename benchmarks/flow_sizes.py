@@ -4,6 +4,8 @@
     python -m benchmarks.flow_sizes --stores sqlite,postgres --members 99999 \\
         --phases enqueue,cancel,retry,run,get
 
+    python -m benchmarks.flow_sizes --beside 20000      # the rate of plain jobs beside a group
+
 Each phase is a process of its own, so its CPU time and its peak memory are its own. If both are
 linear, CPU per member and memory per member are about the same for all sizes."""
 
@@ -23,6 +25,8 @@ from mita import Mita, Retry
 from .chains import ENGINES
 
 PHASES = ("enqueue", "run", "get", "cancel", "retry")
+PLAIN_QUEUE = "plain"
+COMMAND = [sys.executable, "-m", "benchmarks.flow_sizes", "--role"]
 
 
 def tasks(url: str) -> Mita:
@@ -32,6 +36,10 @@ def tasks(url: str) -> Mita:
     @app.task(name="member")
     async def member(n: int) -> int:
         return n
+
+    @app.task(name="plain", queue=PLAIN_QUEUE)
+    async def plain() -> None:
+        return
 
     @app.task(name="total")
     async def total(numbers: list[int]) -> int:
@@ -47,7 +55,11 @@ async def act(url: str, phase: str, members: int) -> None:
             member, total = app.tasks["member"], app.tasks["total"]
             await app.group([member.call(n) for n in range(members)]).then(total.call).enqueue()
         elif phase == "run":
-            await app.worker(until_empty=True).run()
+            await app.worker(exclude=[PLAIN_QUEUE], until_empty=True).run()
+        elif phase == "load":
+            await app.enqueue_many([app.tasks["plain"].call()] * members)
+        elif phase == "drain":
+            await app.worker([PLAIN_QUEUE], until_empty=True).run()
         else:
             [flow] = (await app.flows(limit=1)).flows
             await getattr(app.flow_run(flow.id), phase)()
@@ -65,12 +77,38 @@ def role(url: str, phase: str, members: int) -> None:
 
 def measured(url: str, phase: str, members: int) -> dict[str, Any]:
     """The figures of one phase, from a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.flow_sizes", "--role", url, phase, str(members)]
+    command = [*COMMAND, url, phase, str(members)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError(ran.stderr[-2000:])
     found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     return found
+
+
+def beside(store: str, members: int, jobs: int) -> None:
+    """The rate of plain jobs on a worker of their own: alone, and while another worker runs a
+    group."""
+    engine = ENGINES[store]()
+    rates: list[float] = []
+    for with_group in (False, True):
+        with tempfile.TemporaryDirectory() as folder:
+            place = engine.open(Path(folder))
+            measured(place.url, "load", jobs)
+            group: subprocess.Popen[bytes] | None = None
+            if with_group:
+                measured(place.url, "enqueue", members)
+                command = [*COMMAND, place.url, "run", str(members)]
+                group = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+            rates.append(jobs / measured(place.url, "drain", jobs)["wall"])
+            if group is not None:
+                group.wait()
+            place.close()
+    engine.close()
+    alone, together = rates
+    print(
+        f"{store}: plain jobs alone {alone:,.0f}/s, beside a group of {members:,} members ", end=""
+    )
+    print(f"{together:,.0f}/s: {together / alone:.0%}", flush=True)
 
 
 def main() -> None:
@@ -79,10 +117,16 @@ def main() -> None:
     parser.add_argument("--stores", default=",".join(ENGINES))
     parser.add_argument("--members", default="1000,3000,10000")
     parser.add_argument("--phases", default="enqueue,run,get", help=f"of {', '.join(PHASES)}")
+    parser.add_argument("--beside", type=int, help="so many plain jobs beside each group")
     parser.add_argument("--role", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.role:
         role(chosen.role[0], chosen.role[1], int(chosen.role[2]))
+        return
+    if chosen.beside:
+        for store in chosen.stores.split(","):
+            for members in map(int, chosen.members.split(",")):
+                beside(store, members, chosen.beside)
         return
     print("| store | members | phase | CPU s | CPU µs/member | peak MB more | s |")
     print("|---|---|---|---|---|---|---|")

@@ -10,6 +10,7 @@ from mita.model.ending import Suspended
 from mita.model.time import HOUR, When
 from mita.rules.flow import GATHER_TASK
 from mita.testing import lab
+from tests.counting import calls_counted
 from tests.engine.conftest import working
 from tests.engine.test_too_large import TIGHT
 from tests.waiting import until
@@ -89,7 +90,41 @@ def large_app(keep: int = 0) -> tuple[Mita, set[int]]:
             raise ValueError(f"{n} is broken")
         return n
 
+    @app.task(name="total")
+    async def total(numbers: list[int]) -> int:
+        return sum(numbers)
+
     return app, broken
+
+
+async def calls_of_a_group(members: int) -> list[int]:
+    """How many functions are called to enqueue a group with a callback, to cancel, retry, run and
+    get it."""
+    app, _ = large_app(keep=3600)
+    one, total = app.tasks["one"], app.tasks["total"]
+    async with lab(app) as it:
+        with calls_counted() as enqueue:
+            group = app.group([one.call(n) for n in range(members)]).then(total.call)
+            run = await group.enqueue()
+        with calls_counted() as cancel:
+            assert await run.cancel() == members + 1
+        await it.run_due()
+        with calls_counted() as retry:
+            assert await run.retry() == members + 1
+        with calls_counted() as runs:
+            await it.run_until(after=5)
+        with calls_counted() as get:
+            record = await run.get()
+    assert record is not None
+    assert record.state == "succeeded"
+    return [calls[0] for calls in (enqueue, cancel, retry, runs, get)]
+
+
+async def test_what_a_large_group_costs_is_linear() -> None:
+    """Four times as many members take four times as many calls. `python -m benchmarks.flow_sizes`
+    measures 10,000 and 100,000 members on real stores."""
+    few, many = await calls_of_a_group(150), await calls_of_a_group(600)
+    assert [more / less < 4.4 for less, more in zip(few, many, strict=True)] == [True] * 5
 
 
 async def test_a_flow_with_counters_is_not_woken_by_them() -> None:

@@ -23,7 +23,8 @@ local function arrive(r, sender, value, needs)
   local values = q.once_values .. r.id
   if call('HSETNX', values, ARRIVAL_PREFIX .. sender, value) == 0 then return Answer.TAKEN end
   r.extras = true
-  if r.state == State.QUEUED and r.due > now and count_arrivals(values) >= needs then
+  local may_be_due = r.state == State.QUEUED and r.due > now and call('HLEN', values) >= needs
+  if may_be_due and count_arrivals(values) >= needs then
     move(q, r, State.QUEUED, now)
     topics[q.name] = true
   else
