@@ -343,3 +343,46 @@ async def test_a_step_that_was_told_all_and_not_woken_starts() -> None:
         await at.run_until(after=60)
         assert await ends(run) == ["succeeded"] * 5
     assert it.calls.count("add [1, 9] 0") == 1
+
+
+# ---------------------------------------------------------------- while steps wait
+
+
+async def test_a_step_that_waits_is_not_polled() -> None:
+    """Oban's first workflows snoozed until their predecessors had ended, River's as well."""
+    it = Bench()
+    async with lab(it.app) as at:
+        flow = it.app.flow("f")
+        late = flow.add(it.fetch.after(10 * 3600).call("late"))
+        flow.add(it.count.call(late.result))
+        run = await flow.enqueue()
+        await at.run_until(after=9 * 3600)
+        waiting = await it.app.get(step_id(run.id, 2))
+        assert waiting is not None
+        assert (waiting.started, waiting.reschedules, len(waiting.timeline)) == (None, 0, 1)
+        await at.run_until(after=2 * 3600)
+        assert await ends(run) == ["succeeded"] * 3
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+async def test_a_member_that_tells_several_times_releases_its_callback_once(repeats: int) -> None:
+    """good_job#832, celery#3538: a worker that dies after it has told is followed by one that tells
+    again."""
+    it = Bench()
+    async with lab(it.app) as at:
+        store = store_of(at)
+        whole = store.arrive
+
+        async def arrive(arrivals: Sequence[Arrival]) -> list[Answer]:
+            answers = await whole(arrivals)
+            for _ in range(repeats):
+                again = await whole(arrivals)
+                assert set(again) <= {Answer.TAKEN, Answer.TOO_LATE, Answer.UNKNOWN}
+            return answers
+
+        store.arrive = arrive  # type: ignore[method-assign]
+        run = await fan_in(it)
+        await at.run_until(after=60)
+        assert await ends(run) == ["succeeded"] * 5
+    assert it.calls.count("add [1, 9] 0") == 1
+    assert len(it.calls) == 4
