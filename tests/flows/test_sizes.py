@@ -1,6 +1,7 @@
 """Flows that are large, and results that are too large for their store."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,3 +173,34 @@ async def test_a_large_flow_that_is_retried_succeeds_when_its_steps_are_gone() -
         await it.run_until(after=60)
         assert await run.get() is None  # it has succeeded: a failed flow is kept
         await store.close()
+
+
+# ---------------------------------------------------------------- few steps
+
+
+@pytest.mark.parametrize("steps", [1, 100, 101])
+async def test_a_small_flow_is_stored_in_one_call(
+    steps: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On SQLite and PostgreSQL all of it is there or nothing, so nobody has to say that it is."""
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db")
+
+    @app.task
+    async def one(n: int) -> int:
+        return n
+
+    async with app:
+        store, told = await app._store(), list[int]()
+        whole = store.arrive
+
+        async def arrive(arrivals: list[Any]) -> Any:
+            told.append(len(arrivals))
+            return await whole(arrivals)
+
+        monkeypatch.setattr(store, "arrive", arrive)
+        run = await app.group([one.call(n) for n in range(steps)]).enqueue()
+        assert told == ([] if steps <= 100 else [1])
+        await app.worker(until_empty=True).run()
+        record = await run.get()
+    assert record is not None
+    assert record.state == "succeeded"

@@ -7,10 +7,11 @@ from typing import Any, TypeAlias, TypeVar
 from mita.errors import UsageError
 from mita.events.signals import Enqueued, FlowStarted
 from mita.flows.delivery import STORED
-from mita.model.flow import Arrival
+from mita.model.flow import MOST_PREDECESSORS, Arrival
 from mita.model.job import NewJob
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id
+from mita.ports.store import Can, Store
 from mita.ports.transactional import transactional
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.flow_plan import FlowSpec
@@ -25,6 +26,8 @@ from mita.twins import RunSync
 from .flow_run import FlowRun, FlowTools
 
 R = TypeVar("R")
+
+SMALL_FLOW_BYTES = 100_000  # of the arguments of its steps: they fit into one statement
 
 
 class Flow(FlowDraft):
@@ -55,12 +58,19 @@ class Flow(FlowDraft):
             return self._run_sync(self._enqueue(flow, trace.headers))
 
     async def _enqueue(self, flow: str, headers: bytes) -> FlowRun:
-        spec, jobs = self._jobs(flow, headers)
+        store = await self._tools.store()
+        spec, jobs = self._jobs(flow, headers, in_transaction=self._is_small_for(store))
         started = FlowStarted(flow, self.name, spec.steps, jobs[0].queue, wall_clock())
         await self._tools.store_jobs(jobs, started)
-        stored = Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)
-        await (await self._tools.store()).arrive([stored])
+        if not spec.in_transaction:
+            await store.arrive([Arrival(jobs[0].queue, flow, STORED, b"", spec.needs + 1)])
         return self._enqueued(flow)
+
+    def _is_small_for(self, store: Store) -> bool:
+        """Whether this store stores all of the flow at once. Then nobody has to say that it has."""
+        if Can.ENQUEUE_AT_ONCE not in store.can or len(self._steps) > MOST_PREDECESSORS:
+            return False
+        return sum(len(one.call.payload) for one in self._steps) <= SMALL_FLOW_BYTES
 
     def using(self, connection: Any) -> "TransactionalFlow":
         """Enqueue in the transaction that is open on your own connection: the flow exists exactly

@@ -45,6 +45,7 @@ class Can(Flag):
     KEEP_EXACT_ORDER = auto()
     SHARE_EXACTLY = auto()  # groups of `fair` take turns start by start
     ENQUEUE_IN_YOUR_TRANSACTION = auto()
+    ENQUEUE_AT_ONCE = auto()  # the jobs of one small `enqueue` are stored all or not at all
     TELL_AT_ONCE = auto()  # `arrive` that raises `Rejected` has told no job of that queue
 
 

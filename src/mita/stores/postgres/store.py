@@ -101,6 +101,7 @@ class PostgresStore(UserTransactionVerbs):
         | Can.KEEP_EXACT_ORDER
         | Can.SHARE_EXACTLY
         | Can.ENQUEUE_IN_YOUR_TRANSACTION
+        | Can.ENQUEUE_AT_ONCE
         | Can.TELL_AT_ONCE
     )
     silence = SILENCE_S

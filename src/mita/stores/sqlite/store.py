@@ -42,7 +42,13 @@ from .thread.connection_thread import ConnectionThread
 class SqliteStore:
     """`path` is the database file. The store has two threads: one writes, one reads."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY | Can.TELL_AT_ONCE
+    can = (
+        Can.OBEY_A_FAKE_CLOCK
+        | Can.KEEP_EXACT_ORDER
+        | Can.SHARE_EXACTLY
+        | Can.ENQUEUE_AT_ONCE
+        | Can.TELL_AT_ONCE
+    )
     silence = SILENCE_S  # there is no connection that could fall silent
     ageing: Wait | None = None
     room: int | None = None
