@@ -44,7 +44,10 @@ from mita.rules.text import note
 
 STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
 CALL_BYTES = 16_000_000  # of what is told in one call to a store
-LARGE_FLOW_WAIT: Wait = SECOND  # until a flow of many steps looks after one that was retried
+# Until a flow of many steps looks after one that was retried: each step that is retried moves that,
+# so it looks once, after the last of them. The more steps it has, the longer it takes.
+LARGE_FLOW_WAIT: Wait = SECOND
+STEPS_READ_IN_1_MS = 10
 PARALLEL_CALLS = 50  # to a store that cannot do them in one
 LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 
@@ -251,7 +254,9 @@ async def tell_retried(store: Store, jobs: Iterable[EndedJob]) -> None:
         is_large = counter is not None and counter.first > 0
         for id in () if is_large else succeeded:
             await store.amend([flow], SignalJob(succeeded_signal(id), NO_RESULT))
-        flows[flow] = When(LARGE_FLOW_WAIT) if is_large else NOW
+        # the number of a counter is behind those of all steps, so it tells how many there are
+        size = 0 if counter is None else counter.first
+        flows[flow] = When(LARGE_FLOW_WAIT + size // STEPS_READ_IN_1_MS) if is_large else NOW
     for flow, when in flows.items():
         await store.amend([flow], RescheduleJob(when, "one of its steps was retried"))
 
