@@ -56,7 +56,18 @@ from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.evidence import Reason, ReasonCode
 from mita.rules.judge import Retention as Retention
 from mita.settings import StoreURL
-from mita.tasks import Abort, Call, CallableTask, Handle, Job, Reschedule, Task, Unavailable
+from mita.tasks import (
+    Abort,
+    Call,
+    CallableTask,
+    Depends,
+    Handle,
+    Job,
+    Reschedule,
+    Task,
+    Tasks,
+    Unavailable,
+)
 from mita.tasks import Bound as BoundTask
 from mita.tasks.flow_step import Step
 from mita.tasks.job import Scope as OnceScope
@@ -74,6 +85,7 @@ __all__ = [
     "CallableTask",
     "Confirm",
     "Cron",
+    "Depends",
     "DisplayState",
     "EventKind",
     "Events",
@@ -134,6 +146,7 @@ __all__ = [
     "SyncEvents",
     "Task",
     "TaskOptions",
+    "Tasks",
     "TimelineLine",
     "TransactionalFlow",
     "TransactionalSender",

@@ -24,7 +24,7 @@ from mita.rules.judge import Retention
 from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
-from mita.tasks import Declare, Options, Registry, Task
+from mita.tasks import Composed, Declare, Options, Registry, Task
 from mita.tasks.calls import unknown_task
 
 make_logs_printable()
@@ -33,7 +33,7 @@ make_logs_printable()
 LEASE_SILENCES = 6
 
 
-class Mita(Observable):
+class Mita(Observable, Composed):
     """A durable job queue.
 
         app = Mita("sqlite:///jobs.db")
@@ -81,11 +81,12 @@ class Mita(Observable):
         self._portal = Portal(self._close_here)
         events = ClientEvents(self._watch)
         sender = JobSender(self._pool.store, self, events, self._portal)
-        registry = Registry(sender, Options.of(retry), payload_limit)
-        self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(registry.tasks)
-        self.task = Declare(registry, {})
+        self._registry = Registry(sender, Options.of(retry), payload_limit)
+        self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(self._registry.tasks)
+        self._known = MappingProxyType(self._registry.known)  # also by their aliases
+        self.task = Declare(self._registry, {})
         kept = Retention(succeeded=self._settings.keep, failed=self._settings.keep_failed)
-        super().__init__(sender, self.tasks, kept, self._portal, events)
+        super().__init__(sender, self._known, kept, self._portal, events)
 
     @property
     def kept(self) -> Retention:
@@ -104,9 +105,9 @@ class Mita(Observable):
         return None if isinstance(source, StoreURL) else source
 
     def find_task(self, name: str) -> Task[Any, Any]:
-        """Return the task of this name. Raises `UsageError` if there is none."""
+        """Return the task of this name or alias. Raises `UsageError` if there is none."""
         try:
-            return self.tasks[name]
+            return self._known[name]
         except KeyError:
             raise UsageError(unknown_task(name, self.tasks)) from None
 
@@ -160,11 +161,11 @@ class Mita(Observable):
             max_jobs=max_jobs,
             verbose=verbose,
         )
-        for task in self.tasks.values():
-            task.arguments.prepare()
+        self._registry.check()
         return Worker(
             partial(self._pool.new, settings.lease / LEASE_SILENCES),
-            self.tasks,
+            self._known,
+            self._registry.wiring,
             settings,
             self._keep,
             self._settings.keep_most,

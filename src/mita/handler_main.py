@@ -58,8 +58,11 @@ def main() -> None:
         connection.send(CannotStart(str(error)))
         return
     connection.send(Ready())
-    context = RemoteRunContext(connection, hello.keep, hello.room, lambda: _store(app), app.tasks)
-    Handlers(connection, app.tasks, context).serve()
+    tasks, wiring = app._known, app._registry.wiring  # noqa: SLF001
+    context = RemoteRunContext(
+        connection, hello.keep, hello.room, lambda: _store(app), tasks, wiring
+    )
+    Handlers(connection, tasks, context).serve()
 
 
 def _leave_signals_to_the_worker() -> None:
@@ -88,8 +91,7 @@ def _app(hello: Hello) -> Mita:
     for module in hello.modules:
         _import(module)
     app._use(_store_pool(app, hello))  # noqa: SLF001
-    for task in app.tasks.values():
-        task.arguments.prepare()
+    app._registry.check()  # noqa: SLF001
     return app
 
 

@@ -13,10 +13,13 @@ from mita.rules.judge import Retention
 from mita.settings import WorkerSettings
 from mita.tasks import Task
 
+from .shared_values import SharedValues
+
 
 class WorkerContext(Struct, frozen=True, kw_only=True):
     """The store of one worker, what it runs and how, and where it reports what happens. `id` is new
-    for each start of a worker; `lease` is that of the settings in milliseconds."""
+    for each start of a worker; `lease` is that of the settings in milliseconds; `shared` are the
+    values that its runs share."""
 
     id: str
     store: Store
@@ -26,3 +29,4 @@ class WorkerContext(Struct, frozen=True, kw_only=True):
     retention: Retention
     clock: StoreClock
     emit: Emit
+    shared: SharedValues

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
 from enum import Enum, auto
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from mita.traces import carried, doing_step, tracer
 
 from .backoff import run_backoff
 from .progress_writer import ProgressWriter
+from .shared_values import SharedValues
 
 log = logging.getLogger("mita.worker")
 
@@ -60,6 +61,7 @@ class RunContext:
         "lease",
         "loop",
         "room",
+        "shared",
         "store",
         "tasks",
         "thread",
@@ -73,8 +75,10 @@ class RunContext:
         lease: Wait,
         tasks: Mapping[str, Task[Any, Any]],
         emit: Emit,
+        shared: SharedValues,
     ) -> None:
         self.tasks = tasks
+        self.shared = shared
         self.emit = emit
         self.store = store
         self.room = store.room
@@ -97,6 +101,17 @@ class RunContext:
             self.completed.remove(key)
             return True
         return False
+
+
+class Halted(Protocol):
+    """The run of a task with dependencies or middleware. `failure` is an error that one of them
+    raised, and which."""
+
+    is_cleaning_up: bool
+    failure: tuple[BaseException, str] | None
+
+    def halt(self) -> None:
+        """The run must stop: cancel what it waits for on the event loop."""
 
 
 class Execution(Struct, eq=False):
@@ -127,6 +142,7 @@ class Execution(Struct, eq=False):
     added: AddedDraft | None = None  # steps that the handler has added to its flow
     span: Any = None  # of this run, if runs are traced
     after: tuple[bytes, ...] = ()  # the spans of the steps that this one comes after, if known
+    injected: Halted | None = None  # of a task with dependencies or middleware
 
     @property
     def cancelled(self) -> bool:
@@ -153,17 +169,23 @@ class Execution(Struct, eq=False):
         that has not taken its first step must not be cancelled: it would end without an ending.
 
         A run that continues after its timeout can still be cancelled. If the worker shuts down, it
-        stays timed out. A timeout while the run waits for the store is not the handler's fault."""
+        stays timed out. A timeout while the run waits for the store is not the handler's fault. A
+        clean-up of providers that was stopped once is not stopped again."""
         if self.settled:
             return
         if why is Stop.TIMED_OUT and self.store_calls:
             why = Stop.STORE_AWAY
         if self.stop not in (None, Stop.TIMED_OUT):
             return
-        if self.stop is None or why is Stop.CANCELLED:
+        is_first = self.stop is None
+        if is_first or why is Stop.CANCELLED:
             self.stop = why
+        if self.injected is not None and self.injected.is_cleaning_up and not is_first:
+            return
         if self.handler is not None and self.started:
             self.handler.cancel()
+        elif self.injected is not None:
+            self.injected.halt()
 
     # ------------------------------------------------------------ what the handler's Job uses
 

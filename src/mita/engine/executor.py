@@ -51,7 +51,12 @@ class Executor:
         self._success_ending: Ending | None = None  # the latest one, and its verdict
         self._success = RELEASE  # replaced by the first success
         self._runs = RunContext(
-            context.store, context.retention, context.lease, context.tasks, context.emit
+            context.store,
+            context.retention,
+            context.lease,
+            context.tasks,
+            context.emit,
+            context.shared,
         )
         self._make_task = task_maker(self._runs.loop)
         self._slots = settings.concurrency

@@ -34,6 +34,7 @@ from .rejections import settle
 from .repeat_reports import report_repeats
 from .run import run_async, run_sync
 from .scheduler import fire_due
+from .shared_values import SharedValues
 
 WORKER = "inline"
 
@@ -62,9 +63,15 @@ class Inline:
     longest delays."""
 
     def __init__(
-        self, store: Store, tasks: Mapping[str, Task[Any, Any]], keep: Retention, roll: float
+        self,
+        store: Store,
+        tasks: Mapping[str, Task[Any, Any]],
+        keep: Retention,
+        roll: float,
+        shared: SharedValues,
     ) -> None:
         self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
+        self.shared = shared
 
     async def step(self) -> InlineStep:
         """Fire and run what is due now, each job once. A job that comes too late is settled without
@@ -109,7 +116,9 @@ class Inline:
         task = self._tasks.get(claim.task)
         if task is None:
             return Unknown()
-        context = InlineRunContext(self._store, self._keep, HOUR, self._tasks, ignore_signal)
+        context = InlineRunContext(
+            self._store, self._keep, HOUR, self._tasks, ignore_signal, self.shared
+        )
         execution = Execution(claim, task, context, math.inf, time.monotonic(), after=ready.after)
         if not task.is_async:
             return await asyncio.to_thread(run_sync, execution)

@@ -59,6 +59,18 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
     return Raised(error_text(error, task, claim), wait=_own_wait(task, claim, error))
 
 
+def raised_where(
+    ending: Ending, error: BaseException, failure: tuple[BaseException, str] | None
+) -> Ending:
+    """Returns the ending of a failed run; if a provider or middleware raised the error, its first
+    line says which."""
+    if not isinstance(ending, Raised) or failure is None or failure[0] is not error:
+        return ending
+    head, *rest = ending.error.split("\n")
+    text = "\n".join([f"{head} (raised by {failure[1]})", *rest])
+    return replace(ending, error=text[:MOST_ERROR_CHARACTERS])
+
+
 def _suspend_in(group: BaseExceptionGroup[BaseException]) -> Suspend | None:
     """The first suspension in a group, if there is nothing else in it: a task group collects what
     its tasks raise."""
@@ -177,4 +189,7 @@ def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
     return frames[-INNERMOST_FRAMES:]
 
 
-_OURS = {str(Path(__file__).with_name("run.py"))}
+_OURS = {
+    str(Path(__file__).with_name(name))
+    for name in ("run.py", "injected.py", "generators.py", "loop_host.py", "shared_values.py")
+}

@@ -19,6 +19,7 @@ from mita.ports.store import Store
 from mita.ports.transactional import transactional
 from mita.rules.judge import Retention
 from mita.tasks import Task
+from mita.tasks.injection import Wiring
 
 from .execution import Execution, RunContext, Stop
 from .frames import (
@@ -47,7 +48,9 @@ from .frames import (
     read_values,
     to_child,
 )
+from .injected import drive
 from .run import run_sync
+from .shared_values import ProcessValues
 
 T = TypeVar("T")
 
@@ -138,9 +141,11 @@ class RemoteRunContext(RunContext):
         room: int | None,
         open_store: Callable[[], Store],
         tasks: Mapping[str, Task[Any, Any]],
+        wiring: Wiring,
     ) -> None:
         self.connection, self.keep, self.room, self.open_store = connection, keep, room, open_store
         self.tasks = tasks
+        self.shared = ProcessValues(wiring)
         self.lease = 0  # the worker keeps the locks
         self.tracer = None  # the worker makes the span of a run
 
@@ -224,13 +229,15 @@ class Handlers:
         self._current: RemoteExecution | None = None
 
     def serve(self) -> None:
-        """Run jobs until the worker closes the socket."""
+        """Run jobs until the worker closes the socket. Then clean up what they shared, within
+        `EXIT_TIMEOUT_S`."""
         threading.Thread(target=self._read, name="mita-worker", daemon=True).start()
         while (run := self._todo.get()) is not None:
             self._connection.send(RunBegan())
             with traces.carrying(run.headers):
                 ending = self._run(run)
             self._connection.send(RunEnded(ending))
+        drive(self._context.shared.close())
 
     def _run(self, run: RunJob) -> Ending:
         task = self._tasks.get(run.claim.task)

@@ -31,7 +31,8 @@ from mita.tasks import Job, Reschedule, Suspend
 from mita.tasks.added import AddedDraft
 
 from .execution import Execution, Stop
-from .outcomes import error_text, late, moved, to_ending
+from .injected import call_injected
+from .outcomes import error_text, late, moved, raised_where, to_ending
 
 log = logging.getLogger("mita.worker")
 
@@ -174,7 +175,9 @@ def _call(execution: Execution) -> Any:
         args, kwargs = task.arguments.unpack(claim.payload)
     except UsageError as error:
         raise _NotRunError(Unreadable(error_text(error, task, claim))) from error
-    if task.wants_job:
+    if not task.is_plain:
+        if task.injection is not None:
+            return call_injected(execution, task.injection, args, kwargs)
         args = (Job(claim, execution), *args)
     return task.fn(*args, **kwargs) if kwargs else task.fn(*args)
 
@@ -196,6 +199,8 @@ def broken(execution: Execution, error: BaseException) -> Ending:
 
 def _failed(execution: Execution, error: BaseException) -> Ending:
     ending = to_ending(error, execution.task, execution.claim)
+    if execution.injected is not None:
+        ending = raised_where(ending, error, execution.injected.failure)
     if execution.stop is not None and isinstance(ending, Raised) and not ending.final:
         # it was asked to stop, and an error is one way to stop
         return stopped(execution)

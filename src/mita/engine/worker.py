@@ -22,6 +22,7 @@ from mita.rules.judge import Retention
 from mita.settings import WorkerSettings
 from mita.sync import runs_jobs
 from mita.tasks import Task
+from mita.tasks.injection import Wiring
 
 from .backoff import reach
 from .blocking import run_until_stopped
@@ -33,6 +34,7 @@ from .lease_keeper import LeaseKeeper
 from .processes import ProcessPlan
 from .rates import Rates
 from .scheduler import Scheduler, fire_due
+from .shared_values import SharedValues
 from .startup import Serve, opened
 from .sweeper import Sweeper
 
@@ -50,6 +52,7 @@ class Worker:
         self,
         open_store: Callable[[], Awaitable[Store]],
         tasks: Mapping[str, Task[Any, Any]],
+        wiring: Wiring,
         settings: WorkerSettings,
         retention: Retention,
         keep_most: int,
@@ -59,6 +62,7 @@ class Worker:
         processes: ProcessPlan | None = None,
     ) -> None:
         self._open_store, self._tasks, self._settings = open_store, tasks, settings
+        self._wiring = wiring
         self._retention, self._keep_most = retention, keep_most
         self._bus, self._declare_repeats, self._serve = bus, declare_repeats, serve
         self.processes = processes
@@ -108,6 +112,9 @@ class Worker:
             store, emit = found
             if not await reach(partial(self._begin, store), self._stopping, "begin"):
                 return
+            shared = SharedValues(self._wiring)
+            stack.push_async_callback(shared.close)
+            await shared.start()
             context = WorkerContext(
                 id=self.id,
                 store=store,
@@ -117,6 +124,7 @@ class Worker:
                 retention=self._retention,
                 clock=self._clock,
                 emit=emit,
+                shared=shared,
             )
             self._assemble(context)
             stack.push_async_callback(self._executor.close)

@@ -2,14 +2,17 @@
 
 from .arguments import PAYLOAD_BYTES as PAYLOAD_BYTES
 from .arguments import Arguments as Arguments
+from .blueprint import Composed as Composed
+from .blueprint import Tasks as Tasks
 from .declare import Declare as Declare
-from .declare import Registry as Registry
+from .depends import Depends as Depends
 from .handle import Call as Call
 from .handle import Handle as Handle
 from .handle import Sender as Sender
 from .job import Job as Job
 from .options import Options as Options
 from .options import choose as choose
+from .registry import Registry as Registry
 from .run import Run as Run
 from .signals import Abort as Abort
 from .signals import Reschedule as Reschedule

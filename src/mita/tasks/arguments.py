@@ -20,6 +20,7 @@ from msgspec.structs import asdict, astuple
 from mita.errors import UsageError
 
 from .annotations import STORABLE, parameter_type
+from .depends import dependency_in
 from .hints import unknown_argument
 from .models import is_model
 from .options import Choices
@@ -60,7 +61,7 @@ class Arguments:
     def __init__(self, task: str, fn: Callable[..., Any]) -> None:
         self._task = task
         self._fn = fn
-        self.signature, self.wants_job = read(task, fn)
+        self.signature, self.wants_job, self.injection = read(task, fn)
         self.parameters = tuple(self.signature.parameters)
         self.required = tuple(
             p.name for p in self.signature.parameters.values() if p.default is Parameter.empty
@@ -159,6 +160,13 @@ class Arguments:
     def _seen(self, parameter: Parameter) -> Any:
         """The field of one parameter as the handler sees it: with its type and its default."""
         annotation = Any if parameter.annotation is Parameter.empty else parameter.annotation
+        if dependency_in(self._fn, annotation) is not None:
+            # it could not be resolved when the task was declared
+            raise UsageError(
+                f"task {self._task!r}: the annotation {annotation!r} of parameter "
+                f"{parameter.name!r} names a provider that was defined after the task: define it "
+                "above the task"
+            )
         kind = parameter_type(self._task, self._fn, parameter.name, annotation)
         if parameter.default is Parameter.empty:
             return parameter.name, kind
@@ -190,7 +198,9 @@ class Arguments:
             reason = str(plainer)
         takes = self.signature.replace(return_annotation=self.signature.empty)
         hints = (
-            unknown_argument(self._task, name, Choices.__annotations__)
+            f"; {name!r} is filled in by the worker (Depends): leave it out"
+            if self.injection and name in self.injection.names
+            else unknown_argument(self._task, name, Choices.__annotations__)
             for name in kwargs
             if name not in self.parameters
         )

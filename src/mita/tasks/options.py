@@ -54,9 +54,11 @@ class TaskChoices(Choices, total=False):
     """The options that `@app.task(…)` takes. `final` lists errors that are not retried. `secret`:
     arguments, results and error texts are never shown; it may name the secret arguments.
     `executor`: where a sync function runs, on a thread of the worker or in a process that can be
-    killed."""
+    killed. `aliases`: other names under which jobs of the task may be stored, for a task that was
+    renamed or moved."""
 
     name: str
+    aliases: Sequence[str]
     executor: Literal["thread", "process"]
     final: Sequence[type[BaseException]] | type[BaseException]
     secret: bool | Sequence[str]

@@ -8,6 +8,8 @@ from typing import Any
 from mita.errors import UsageError
 
 from .annotations import resolve
+from .depends import is_job
+from .injection import Injection, read_injection
 from .job import Job
 
 _NOT_STORED: dict[Any, str] = {
@@ -23,16 +25,18 @@ def is_async(fn: Callable[..., Any]) -> bool:
     )
 
 
-def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool]:
-    """Return the signature that callers see, and whether the function takes the job before it."""
+def read(task: str, fn: Callable[..., Any]) -> tuple[Signature, bool, Injection | None]:
+    """Return the signature that callers see, whether the function takes the job before it, and what
+    the worker fills in."""
     check_kind(task, fn)
     whole = inspect.signature(fn)
     parameters = list(whole.parameters.values())
     wants_job = bool(parameters) and _asks_for_job(fn, parameters[0])
-    parameters = parameters[wants_job:]
-    for parameter in parameters:
+    job_class = _job_class(fn, parameters[0]) if wants_job else None
+    injection, rest = read_injection(task, fn, whole, job_class)
+    for parameter in rest:
         _check_parameter(task, fn, parameter)
-    return whole.replace(parameters=parameters), wants_job
+    return whole.replace(parameters=rest), wants_job, injection
 
 
 def check_kind(task: str, fn: Callable[..., Any]) -> None:
@@ -55,7 +59,7 @@ def _check_parameter(task: str, fn: Callable[..., Any], parameter: Parameter) ->
         raise UsageError(
             f"task {task!r} takes {parameter.name!r}: a task is a plain function, not a method"
         )
-    if parameter.annotation is not Parameter.empty and _is_job(fn, parameter.annotation):
+    if parameter.annotation is not Parameter.empty and is_job(fn, parameter.annotation):
         raise UsageError(
             f"task {task!r}: parameter {parameter.name!r} asks for the Job, which must be the "
             "first parameter"
@@ -66,17 +70,16 @@ def _asks_for_job(fn: Callable[..., Any], first: Parameter) -> bool:
     if first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
         return False
     return (
-        first.name == "job"
-        if first.annotation is Parameter.empty
-        else _is_job(fn, first.annotation)
+        first.name == "job" if first.annotation is Parameter.empty else is_job(fn, first.annotation)
     )
 
 
-def _is_job(fn: Callable[..., Any], annotation: Any) -> bool:
-    """Whether this annotation is `Job`. A name that cannot be resolved yet is compared as text."""
-    if not isinstance(annotation, str):
-        return annotation is Job
-    try:
-        return resolve(fn, annotation) is Job
-    except (NameError, AttributeError, TypeError, SyntaxError):
-        return annotation.strip("'\"") in ("Job", "mita.Job")
+def _job_class(fn: Callable[..., Any], first: Parameter) -> type[Job]:
+    """The class of job that the function takes: `Job`, or one derived from it."""
+    found = first.annotation
+    if isinstance(found, str):
+        try:
+            found = resolve(fn, found)
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            return Job
+    return found if isinstance(found, type) and issubclass(found, Job) else Job

@@ -12,6 +12,7 @@ from mita.rules.when import when
 from .arguments import PAYLOAD_BYTES, Arguments
 from .handle import Call, Handle, Sender
 from .hints import no_method
+from .injection import Injection
 from .limits import NO_LIMITS, CallLimits, check_together
 from .options import Choices, Options, choose
 from .placeholders import NeedsFlow
@@ -141,8 +142,12 @@ class Task(Bound[P, R]):
         self.fn = fn
         self.is_async = is_async(fn)
         self.executor: Executor = executor or ("loop" if self.is_async else "thread")
-        self.wants_job = self.arguments.wants_job
+        self.injection = self.arguments.injection
+        self.is_plain = self.injection is None and not self.arguments.wants_job
         self.final = tuple(final)
+        self._show(options)
+
+    def _show(self, options: Options) -> None:
         self.queue = options.queue
         self.priority = options.priority
         self.retry = options.retry
@@ -161,6 +166,16 @@ class Task(Bound[P, R]):
     def result_kind(self) -> Any:
         """The type of what the function returns, as it is annotated."""
         return self.arguments.results.kind
+
+    def _rebind(self, options: Options, payload_limit: int) -> None:
+        """Take over the defaults of the app that includes this task."""
+        self._options, self._payload_limit = options, payload_limit
+        self._show(options)
+
+    def _wrap(self) -> None:
+        """Let middleware see the runs of this task."""
+        self.injection = self.injection or Injection(takes_job=self.arguments.wants_job)
+        self.is_plain = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself. If it takes its `Job`, pass that as the first argument."""

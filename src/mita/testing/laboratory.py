@@ -1,12 +1,13 @@
 """Your tasks on a store in memory, with a clock that you move."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from mita.app import Mita
 from mita.engine.inline import Inline
+from mita.engine.shared_values import SharedValues
 from mita.errors import UsageError
 from mita.model.outcome import Answer
 from mita.model.time import Moment
@@ -49,7 +50,13 @@ class Lab:
         """Signal a job, as `app.signal` does. Its handler goes on at the next `run_due`."""
         return await self._app.signal(id, name, value)
 
+    def override(self, provider: Callable[..., Any], value: Any) -> None:
+        """Give this value to the runs of this lab instead of what the provider (or lifespan)
+        makes, which is not called. For a class, give the object."""
+        self._inline.shared.override(provider, value)
+
     async def _run(self, end: Moment) -> int:
+        await self._inline.shared.start()
         runs = 0
         while True:
             claims, ran, wait = await self._inline.step()
@@ -80,6 +87,12 @@ async def lab(app: Mita, *, start: datetime | None = None, roll: float = 1.0) ->
         store = await app.open_store()
         try:
             await app.repeats.put_declared()
-            yield Lab(app, Inline(store, app.tasks, app.kept, roll), clock)
+            registry = app._registry  # noqa: SLF001
+            registry.check()
+            shared = SharedValues(registry.wiring)
+            try:
+                yield Lab(app, Inline(store, registry.known, app.kept, roll, shared), clock)
+            finally:
+                await shared.close()
         finally:
             await store.close()

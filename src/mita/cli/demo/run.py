@@ -10,7 +10,7 @@ from mita.rules.display import span
 
 from .feed import Feed, now
 from .flow_tasks import FlowTasks
-from .tasks import Tasks
+from .tasks import DemoTasks
 
 POLL_S = 0.03  # between two reads of the store
 STEP_TIMEOUT_S = 10.0  # after this time an expected event counts as missing
@@ -33,7 +33,7 @@ class DemoRun:
 
     def __init__(self, app: Mita, feed: Feed, url: str, patience_s: float) -> None:
         self.app, self.feed, self.url, self.patience_s = app, feed, url, patience_s
-        self.tasks, self.flow_tasks = Tasks(app, self._ran), FlowTasks(app, self._ran)
+        self.tasks, self.flow_tasks = DemoTasks(app, self._ran), FlowTasks(app, self._ran)
         self.runs: dict[str, list[int]] = {}  # when each job ran, by id
         self.names: dict[str, str] = {}
         self._seen: set[tuple[str, int, str]] = set()

@@ -14,7 +14,7 @@ FETCH_BACKOFF_S = 0.6  # seconds before the first retry of a fetch; the second w
 STEADY: Jitter = "none"  # every demo is the same
 
 
-class Tasks:
+class DemoTasks:
     """`ran` is called for every run with the job, its name in the feed, and a remark."""
 
     def __init__(self, app: Mita, ran: Ran) -> None:
