@@ -70,7 +70,7 @@ class Wiring(Struct, frozen=True, eq=False):
 
     def is_lifespan(self, fn: Callable[..., Any]) -> bool:
         """Whether this provider is a lifespan of the app."""
-        return any(one.fn is fn for one in self.lifespans)
+        return any(one.fn == fn for one in self.lifespans)
 
 
 def read_injection(

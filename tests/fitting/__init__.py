@@ -1,0 +1,1 @@
+"""Lifespan, dependencies, middleware and blueprints: how Mita fits into an application."""
