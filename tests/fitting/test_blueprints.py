@@ -116,6 +116,12 @@ def test_the_name_of_a_function_is_no_alias_if_two_tasks_have_it(app: Mita) -> N
     assert app.find_task("shop.bills.process") is bills
 
 
+def test_an_alias_says_which_of_two_tasks_runs_the_jobs_of_a_name(app: Mita) -> None:
+    mail, _ = module("shop.mail", app, aliases=["process"])
+    module("shop.bills", app)
+    assert app.find_task("process") is mail
+
+
 def test_a_task_of_the_app_comes_before_an_alias(app: Mita) -> None:
     module("shop.mail", app)
 

@@ -116,7 +116,8 @@ class Registry:
 
     def _is_short(self, name: str, task: Task[Any, Any]) -> bool:
         """Whether a task is known under this name only because its function is called so."""
-        return name != task.name and self._declared[task.name].short == name
+        declared = self._declared[task.name]
+        return declared.short == name and name != task.name and name not in declared.aliases
 
     def _put_short(self, short: str, task: Task[Any, Any]) -> None:
         """Let a task be found by the name of its function, unless two tasks would be."""
@@ -150,7 +151,7 @@ class Registry:
             )
         raise UsageError(
             f"task name {name!r} is taken by {earlier}: give {other} another name, "
-            "@app.task(name='…')"
+            "@app.task(name='…'), or declare it with Tasks(), which calls it module.function"
         )
 
 
