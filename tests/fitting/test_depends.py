@@ -231,6 +231,29 @@ async def test_a_shared_value_that_could_not_be_made_is_tried_again(app: Mita) -
     assert len(tries) == 2
 
 
+async def test_a_shared_value_is_made_although_the_run_that_wants_it_is_stopped(app: Mita) -> None:
+    begun, ready, tries = asyncio.Event(), asyncio.Event(), []
+
+    async def pool() -> str:
+        tries.append(1)
+        begun.set()
+        await ready.wait()
+        return "pool"
+
+    @app.task(retry=Retry(max_retries=0))
+    async def use(pool: Annotated[str, Depends(pool, scope="worker")]) -> str:
+        return pool
+
+    async with working(app):
+        job = await untyped(use).options(timeout=0.01).enqueue()
+        await begun.wait()
+        with pytest.raises(JobFailed, match="timeout"):
+            await job.result(10)
+        ready.set()
+        assert await (await untyped(use).enqueue()).result(10) == "pool"
+    assert tries == [1]
+
+
 async def broken() -> str:
     raise OSError("no route")
 
@@ -383,6 +406,16 @@ def test_a_provider_is_a_function_and_its_scope_is_known() -> None:
         Depends(3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="use 'run'"):
         Depends(plain, scope="request")  # type: ignore[arg-type]
+
+
+def test_the_worker_makes_the_job() -> None:
+    class Mine(Job):
+        def __init__(self) -> None: ...
+
+    with pytest.raises(UsageError, match="has an __init__ of its own"):
+
+        @Mita("memory://").task
+        def use(job: Mine) -> None: ...
 
 
 def of_job(job: Job) -> str:

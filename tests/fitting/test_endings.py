@@ -1,6 +1,7 @@
 """What providers made is cleaned up, however the run ends."""
 
 import asyncio
+import random
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any
@@ -8,6 +9,7 @@ from typing import Annotated, Any
 import pytest
 
 from mita import Abort, Depends, Job, Mita, Reschedule, Retry, Unavailable
+from mita.engine import execution
 from mita.engine.execution import Stop
 from mita.engine.worker import Worker
 from mita.testing import lab
@@ -81,6 +83,8 @@ def raises(error: BaseException) -> Callable[[Job], Any]:
         (lambda job: "done", "succeeded", "ok"),
         (raises(ValueError("no")), "failed", "ValueError"),
         (raises(SystemExit("no")), "failed", "SystemExit"),
+        (raises(GeneratorExit()), "failed", "GeneratorExit"),
+        (raises(asyncio.CancelledError()), "failed", "CancelledError"),
         (raises(Abort("no")), "failed", "Abort"),
         (raises(Reschedule(after=600)), "scheduled", "Reschedule"),
         (raises(Unavailable(after=600)), "blocked", "Unavailable"),
@@ -174,8 +178,8 @@ async def test_a_run_that_loses_its_lease(app: Mita, kind: str) -> None:
     task = declare(app, resource, act, kind)
 
     def lose(worker: Worker) -> None:
-        [execution] = worker._executor.held
-        worker._executor.lose(execution)
+        [run] = worker._executor.held
+        worker._executor.lose(run)
 
     async with working(app) as worker:
         await task.enqueue()
@@ -219,7 +223,7 @@ async def test_a_provider_that_hangs_is_stopped_by_the_timeout(app: Mita, log: l
     assert log == ["stopped", "stopped"]
 
 
-async def test_a_clean_up_that_was_stopped_once_is_not_stopped_again(
+async def test_a_clean_up_is_not_disturbed_when_its_run_is_stopped(
     app: Mita, log: list[str]
 ) -> None:
     cleaning, go = asyncio.Event(), asyncio.Event()
@@ -244,6 +248,36 @@ async def test_a_clean_up_that_was_stopped_once_is_not_stopped_again(
         go.set()
         await until_state(app, job.id, "cancelled")
     assert log == ["closed"]
+
+
+@pytest.mark.parametrize("kind", ["loop", "thread"])
+async def test_a_clean_up_that_hangs_is_stopped_in_the_end(
+    app: Mita, log: list[str], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "CLEAN_UP_S", 0.05)
+
+    async def session() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                log.append("stopped")
+
+    if kind == "loop":
+
+        @app.task(timeout=0.05, retry=ONE_TRY)
+        async def use(x: Annotated[None, Depends(session)]) -> None: ...
+
+    else:
+
+        @app.task(timeout=0.05, retry=ONE_TRY)
+        def use(x: Annotated[None, Depends(session)]) -> None: ...
+
+    async with working(app):
+        await until_state(app, (await untyped(use).enqueue()).id, "failed")
+    assert log == ["stopped"]
 
 
 async def test_a_job_is_settled_after_the_clean_up(app: Mita) -> None:
@@ -284,3 +318,63 @@ async def test_a_handler_is_not_called_if_a_provider_failed_and_others_are_clean
         await it.run_due()
     assert resource.seen == ["async OSError", "sync OSError"]
     assert log == []
+
+
+async def test_nothing_stays_open_when_many_runs_end_in_many_ways(app: Mita) -> None:
+    chance, is_open = random.Random(7), set[int]()
+    made, lock = [0], threading.Lock()
+
+    def sync() -> Iterator[int]:
+        with lock:
+            made[0] += 1
+            number = made[0]
+            is_open.add(number)
+        try:
+            yield number
+        finally:
+            with lock:
+                is_open.remove(number)
+
+    async def on_loop(inner: Annotated[int, Depends(sync)]) -> AsyncIterator[int]:
+        await asyncio.sleep(0)
+        with lock:
+            is_open.add(-inner)
+        try:
+            yield inner
+        finally:
+            await asyncio.sleep(0)
+            with lock:
+                is_open.remove(-inner)
+
+    @app.task(retry=ONE_TRY, timeout=0.05)
+    async def on_the_loop(act: str, x: Annotated[int, Depends(on_loop)]) -> None:
+        assert act != "fail"
+        await asyncio.sleep(60 if act == "hang" else 0)
+
+    @app.task(retry=ONE_TRY, timeout=0.05)
+    def on_a_thread(job: Job, act: str, x: Annotated[int, Depends(on_loop)]) -> None:
+        assert act != "fail"
+        while act == "hang" and not job.cancelled:
+            threading.Event().wait(0.005)
+
+    calls = [
+        untyped(chance.choice([on_the_loop, on_a_thread])).call(
+            chance.choice(["return", "fail", "hang"])
+        )
+        for _ in range(300)
+    ]
+    async with working(app):
+        handles = await app.enqueue_many(calls)
+        for handle in chance.sample(handles, 60):
+            await app.cancel(handle.id)
+        await until(lambda: _all_ended(app))
+    assert not is_open
+    assert made[0] > 100
+
+
+async def _all_ended(app: Mita) -> bool:
+    return {one.state for one in (await app.jobs(limit=1000)).jobs} <= {
+        "succeeded",
+        "failed",
+        "cancelled",
+    }

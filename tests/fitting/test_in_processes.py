@@ -89,7 +89,7 @@ def test_an_async_provider_is_refused_in_a_process(provider: Callable[..., Any])
         app.worker(target="nowhere:app")
 
 
-def test_async_middleware_and_lifespans_are_refused_in_a_process() -> None:
+def test_async_middleware_is_refused_in_a_process() -> None:
     app = Mita("memory://")
 
     @app.task(executor="process")
@@ -100,6 +100,25 @@ def test_async_middleware_and_lifespans_are_refused_in_a_process() -> None:
         yield
 
     with pytest.raises(UsageError, match=r"'use' runs in a process .*around is async"):
+        app.worker(target="nowhere:app")
+
+
+def test_an_async_lifespan_is_refused_in_a_process_that_needs_it() -> None:
+    app = Mita("memory://")
+
+    @app.lifespan
+    async def pool() -> AsyncIterator[None]:
+        yield
+
+    @app.task(executor="process")
+    def use() -> None: ...
+
+    app.worker(target="nowhere:app")
+
+    @app.task(executor="process")
+    def use_it(x: Annotated[None, Depends(pool)]) -> None: ...
+
+    with pytest.raises(UsageError, match=r"'use_it' runs in a process .*pool is async"):
         app.worker(target="nowhere:app")
 
 

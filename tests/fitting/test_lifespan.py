@@ -143,6 +143,25 @@ async def test_a_sync_one_does_not_block_the_event_loop(app: Mita) -> None:
     assert threads != [threading.main_thread()]
 
 
+async def test_a_worker_that_is_stopped_does_not_wait_for_a_slow_start(
+    app: Mita, log: list[str]
+) -> None:
+    begun = asyncio.Event()
+
+    @app.lifespan
+    async def slow() -> AsyncIterator[None]:
+        try:
+            begun.set()
+            await asyncio.Event().wait()
+            yield
+        finally:
+            log.append("stopped")
+
+    async with working(app):
+        await begun.wait()
+    assert log == ["stopped"]
+
+
 def test_it_must_yield(app: Mita) -> None:
     with pytest.raises(UsageError, match="must be a generator"):
 

@@ -39,6 +39,8 @@ log = logging.getLogger("mita.worker")
 
 T = TypeVar("T")
 
+CLEAN_UP_S = 10.0  # for the providers of a run that must stop
+
 
 class Stop(Enum):
     """Why a run is being stopped from outside."""
@@ -169,19 +171,22 @@ class Execution(Struct, eq=False):
         that has not taken its first step must not be cancelled: it would end without an ending.
 
         A run that continues after its timeout can still be cancelled. If the worker shuts down, it
-        stays timed out. A timeout while the run waits for the store is not the handler's fault. A
-        clean-up of providers that was stopped once is not stopped again."""
+        stays timed out. A timeout while the run waits for the store is not the handler's fault.
+        Providers that clean up get some time for it."""
         if self.settled:
             return
         if why is Stop.TIMED_OUT and self.store_calls:
             why = Stop.STORE_AWAY
         if self.stop not in (None, Stop.TIMED_OUT):
             return
-        is_first = self.stop is None
-        if is_first or why is Stop.CANCELLED:
+        if self.stop is None or why is Stop.CANCELLED:
             self.stop = why
-        if self.injected is not None and self.injected.is_cleaning_up and not is_first:
-            return
+        if self.injected is not None and self.injected.is_cleaning_up:
+            self.context.loop.call_later(CLEAN_UP_S, self._cancel)
+        else:
+            self._cancel()
+
+    def _cancel(self) -> None:
         if self.handler is not None and self.started:
             self.handler.cancel()
         elif self.injected is not None:

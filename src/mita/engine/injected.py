@@ -31,6 +31,9 @@ class Side(Protocol):
     def clean_up(self) -> None:
         """From now on the run cleans up, and is not disturbed."""
 
+    def is_gone(self) -> bool:
+        """Whether nothing can be awaited any more."""
+
     def close(self) -> None:
         """The run has ended."""
 
@@ -47,6 +50,14 @@ class LoopSide:
 
     def clean_up(self) -> None:
         """See `Side`."""
+
+    def is_gone(self) -> bool:
+        """Whether this coroutine is deleted with its event loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return True
+        return False
 
     def close(self) -> None:
         """See `Side`."""
@@ -68,7 +79,7 @@ class ThreadSide:
             self._host = LoopHost(self._loop)
 
         async def unless_halted() -> T:
-            if self._is_halted and not self._is_cleaning_up:
+            if self._is_halted and not self._is_cleaning_up:  # it was halted before this began
                 raise asyncio.CancelledError
             return await make()
 
@@ -77,12 +88,16 @@ class ThreadSide:
     def halt(self) -> None:
         """See `Side`."""
         self._is_halted = True
-        if self._host is not None and not self._is_cleaning_up:
+        if self._host is not None:
             self._host.halt()
 
     def clean_up(self) -> None:
         """See `Side`."""
         self._is_cleaning_up = True
+
+    def is_gone(self) -> bool:
+        """See `Side`."""
+        return False
 
     def close(self) -> None:
         """See `Side`."""
@@ -137,8 +152,9 @@ class InjectedRun:
                 raise error
             return value
         finally:
-            del error  # its traceback refers to this frame
             self._side.close()
+            # what refers back to this run would keep it until the garbage collector finds it
+            del error, self._execution, self._job, self._values
 
     async def _inside(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         injection, job, task = self._injection, self._job, self._execution.task
@@ -204,8 +220,8 @@ class InjectedRun:
         sent = value if opened.is_middleware else None
         if not opened.provider.is_async:
             stands = end(generator, label, sent, error)
-        elif isinstance(error, GeneratorExit):
-            return error  # the event loop is gone, so nothing can be awaited
+        elif isinstance(error, GeneratorExit) and self._side.is_gone():
+            return error
         else:
             try:
                 stands = await self._side.awaited(lambda: end_async(generator, label, sent, error))

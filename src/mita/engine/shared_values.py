@@ -29,6 +29,7 @@ class SharedValues:
         self._making: dict[Callable[..., Any], asyncio.Task[Outcome]] = {}
         self._opened: list[tuple[Provider, Any]] = []
         self._host: LoopHost | None = None
+        self._is_closing = False
 
     def override(self, fn: Callable[..., Any], value: Any) -> None:
         """Use this value from now on instead of what the provider makes."""
@@ -95,6 +96,8 @@ class SharedValues:
 
     async def _enter(self, provider: Provider, needs: dict[str, Any]) -> Any:
         """Call the provider, or begin its generator."""
+        if self._is_closing:
+            raise asyncio.CancelledError
         if not provider.yields:
             made = provider.call(**needs) if provider.is_async else None
             return await (self._called(lambda: provider.call(**needs)) if made is None else made)
@@ -122,9 +125,13 @@ class SharedValues:
         return value
 
     async def close(self) -> None:
-        """Clean up, the last value first. What fails is logged."""
-        if self._making:
-            await asyncio.wait(list(self._making.values()))
+        """Clean up, the last value first. What fails is logged, and what is being made is
+        stopped."""
+        self._is_closing = True
+        while self._making and self._host is not None:
+            self._host.halt()
+            making = list(self._making.values())
+            await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
         if self._host is None or self._host.has_ended:
             await self._close()
         else:

@@ -114,7 +114,8 @@ class Worker:
                 return
             shared = SharedValues(self._wiring)
             stack.push_async_callback(shared.close)
-            await shared.start()
+            if not await self._unless_stopped(shared.start()):
+                return
             context = WorkerContext(
                 id=self.id,
                 store=store,
@@ -128,7 +129,8 @@ class Worker:
             )
             self._assemble(context)
             stack.push_async_callback(self._executor.close)
-            if not await self._prepared():
+            # handler processes import the app, which may take long
+            if not await self._unless_stopped(self._executor.prepare()):
                 return
             self._lease_keeper.start()
             stack.push_async_callback(self._lease_keeper.stop)
@@ -160,10 +162,9 @@ class Worker:
         )
         self._is_assembled = True
 
-    async def _prepared(self) -> bool:
-        """Wait until handler processes have imported the app, which may take long. Returns False
-        if the worker was asked to stop before that."""
-        preparing: asyncio.Future[Any] = asyncio.ensure_future(self._executor.prepare())
+    async def _unless_stopped(self, preparation: Coroutine[Any, Any, None]) -> bool:
+        """Wait until this is done. Returns False if the worker was asked to stop before that."""
+        preparing: asyncio.Future[Any] = asyncio.ensure_future(preparation)
         stopping: asyncio.Future[Any] = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait([preparing, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()

@@ -120,6 +120,11 @@ def _attributes(task: str, job_class: type[Job] | None) -> tuple[Need, ...]:
     """The attributes of a class derived from `Job` that are filled in."""
     if job_class is None or job_class is Job:
         return ()
+    if job_class.__init__ is not Job.__init__:
+        raise UsageError(
+            f"task {task!r}: {label_of(job_class)} has an __init__ of its own, but the worker "
+            "makes the job: leave it out, and give attributes a provider, Annotated[…, Depends(…)]"
+        )
     try:
         hints = typing.get_type_hints(job_class, include_extras=True)
     except (NameError, AttributeError, TypeError, SyntaxError) as error:
