@@ -255,7 +255,7 @@ async def test_a_job_of_an_unknown_task_is_explained(app: Mita, gate: Gate) -> N
     async def unheard_of() -> None: ...
 
     job = await unheard_of.enqueue()
-    del app.task._registry.tasks["unheard_of"]  # from here on the worker has older code
+    del app.task._registry.known["unheard_of"]  # from here on the worker has older code
     async with running(app, gate):
         [due, unknown] = await reasons_of(app, job, ReasonCode.DUE, ReasonCode.TASK_UNKNOWN)
     assert "no worker that received it has known its task 'unheard_of'" in due.text

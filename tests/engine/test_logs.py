@@ -137,7 +137,7 @@ async def test_an_unknown_task_is_logged_once(here: Mita, caplog: pytest.LogCapt
     async def unheard_of() -> None: ...
 
     first, second = await unheard_of.enqueue(), await unheard_of.enqueue()
-    del here.task._registry.tasks["unheard_of"]
+    del here.task._registry.known["unheard_of"]
     async with working(here):
         for job in (first, second):
             await until_state(here, job.id, "scheduled")
