@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +194,24 @@ def test_what_a_script_enqueues_is_run_by_a_worker_that_imports_it(tmp_path: Pat
     app = Mita(url)
     assert app.result_sync(id) == "package.jobs"
     app.close_sync()
+
+
+@pytest.mark.parametrize("first", ["middleware", "include"])
+async def test_the_middleware_of_the_app_is_around_its_runs(
+    app: Mita, log: list[str], first: str
+) -> None:
+    process, tasks = module("shop.mail")
+
+    def around(job: Job) -> Iterator[None]:
+        log.append(job.task)
+        yield
+
+    if first == "middleware":
+        app.middleware(around)
+    app.include(tasks)
+    if first == "include":
+        app.middleware(around)
+    async with lab(app) as it:
+        await process.enqueue()
+        await it.run_due()
+    assert log == ["shop.mail.process"]
