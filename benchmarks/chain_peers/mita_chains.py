@@ -11,7 +11,6 @@ from done import LINKS, URL, done, measure
 from mita import Mita
 
 app = Mita(URL)
-AT_ONCE = 50  # chains that are enqueued at the same time
 
 
 @app.task
@@ -31,14 +30,9 @@ async def total(numbers: list[int], wanted: int) -> None:
 
 async def chains(count: int) -> None:
     async with app:
-        for start in range(0, count, AT_ONCE):
-            some = range(start, min(start + AT_ONCE, count))
-            await asyncio.gather(*(one_chain() for _ in some))
-
-
-async def one_chain() -> None:
-    links = [link.call] * (LINKS - 2)
-    await app.chain(link.call(0), *links, last.call).enqueue()
+        for _ in range(count):
+            links = [link.call] * (LINKS - 2)
+            await app.chain(link.call(0), *links, last.call).enqueue()
 
 
 async def one_group(count: int) -> None:
