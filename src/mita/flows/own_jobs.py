@@ -99,12 +99,18 @@ async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait, emit: 
     if place.adder is not None and not is_stored:
         if not await stands(store, claim.id, spec, place.adder):
             return _NOTHING
-        return Suspended(When(patrol_wait(claim.at - claim.created)))
+        return _later(claim)
     rest = await patrol.run(values, is_stored=is_stored)
     if rest is not None:
         await patrol.end_counters()
         return await _end(store, claim, patrol, values, together([*told.values(), rest]))
-    return Suspended(When(patrol_wait(claim.at - claim.created)))
+    return _later(claim)
+
+
+def _later(claim: Claim) -> Ending:
+    """Look after the flow again, but not now."""
+    steps = read_spec(claim.payload).steps
+    return Suspended(When(patrol_wait(claim.at - claim.created, steps)))
 
 
 async def look_again(store: Store, claim: Claim) -> None:
@@ -136,7 +142,7 @@ async def _end(
     every = [*states.values(), *map(state_of, roots)]
     if not all(state in TERMINAL for state in every):
         await patrol.look_after([n for n, state in states.items() if state not in TERMINAL])
-        return Suspended(When(patrol_wait(claim.at - claim.created)))
+        return _later(claim)
     if State.FAILED in every:
         failed = sorted(number for number, state in states.items() if state is State.FAILED)
         return Raised(f"FlowFailed: {_failures(failed, roots)}", final=True)

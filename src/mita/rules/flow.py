@@ -37,6 +37,7 @@ MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
 _FIRST_PATROL: Wait = 30 * SECOND
+_PATROL_PER_STEP: Wait = SECOND // 100
 _LONGEST_PATROL: Wait = 30 * MINUTE
 
 Numbers: TypeAlias = tuple[int, ...]  # of steps
@@ -183,10 +184,11 @@ def predecessors_of(place: FlowPlace) -> list[int]:
     return [number for first, last in place.predecessors for number in range(first, last + 1)]
 
 
-def patrol_wait(age: Wait) -> Wait:
-    """How long a flow of this age waits until it looks after its steps again. It is told when they
-    end, so this only finds what a process that died has left undone."""
-    return min(max(_FIRST_PATROL, age // 4), _LONGEST_PATROL)
+def patrol_wait(age: Wait, steps: int = 0) -> Wait:
+    """How long a flow of this age and size waits until it looks after its steps again. It is told
+    when they end, so this only finds what a process that died has left undone. To look after many
+    steps takes long, so it happens less often."""
+    return min(max(_FIRST_PATROL, steps * _PATROL_PER_STEP, age // 4), _LONGEST_PATROL)
 
 
 # ---------------------------------------------------------------- what is told

@@ -192,7 +192,7 @@ def flow_job(
     """The own job of the flow with this id. It is told by `spec.needs` jobs, and that the flow is
     stored."""
     own = _own_job(flow, task, queue, FlowPlace(flow, 0, spec.needs + 1, adder=adder))
-    return replace(own, payload=pack_spec(spec), when=When(patrol_wait(0)))
+    return replace(own, payload=pack_spec(spec), when=When(patrol_wait(0, spec.steps)))
 
 
 def _own_job(id: str, task: str, queue: str, place: FlowPlace) -> NewJob:
