@@ -43,7 +43,7 @@ def use_of(process: Process) -> tuple[int, int]:
 
 async def scheduled(scene: Scene) -> int:
     counts = await scene.app.counts()
-    return sum(queue["scheduled"] for queue in counts.values())
+    return sum(queue["scheduled"] + queue["waiting"] for queue in counts.values())
 
 
 @pytest.mark.timeout(600)

@@ -26,6 +26,8 @@ for kind in (job.NewJob, job.Claim, job.Job):
         kind.__name__, FIELDS, bases=(kind,), frozen=True, kw_only=True, module=kind.__module__
     )
     setattr(job, kind.__name__, made)
+for name in [name for name in sys.modules if name.startswith("mita.rules.")]:
+    del sys.modules[name]  # they have seen the structs without the fields
 
 from mita.ports.ids import new_id
 from mita.stores.memory import MemoryStore
