@@ -154,7 +154,8 @@ class FlowTree:
         took = [step.finished - step.started for step in steps if step.started and step.finished]
         average = f"avg {brief(sum(took, timedelta()) / len(took))}" if took else ""
         first = next((step for step in steps if step.error), None)
-        note = "" if first is None else f"step {first.number}: {first.error}"
+        added = "+" if steps[0].added_by else ""
+        note = "" if first is None else f"step {added}{first.number}: {first.error}"
         return f"{steps[0].task} × {len(steps):,}", _state(steps[0]), average, note  # noqa: RUF001
 
     def _took(self, step: FlowStep) -> str:
@@ -196,6 +197,7 @@ def _by_task(steps: Iterable[FlowStep]) -> list[list[FlowStep]]:
 
 
 def _rows(step: FlowStep) -> str:
-    """The numbers of the steps that it waits for: `2-13, 15`."""
-    rows = [f"{first}-{last}" if last > first else str(first) for first, last in step.after]
+    """The numbers of the steps that it waits for: `2-13, 15`, or `+1-3` for added steps."""
+    added = "+" if step.added_by else ""
+    rows = [f"{added}{first}" + f"-{last}" * (last > first) for first, last in step.after]
     return ", ".join([*rows[:_NAMED_ROWS], *(["…"] if len(rows) > _NAMED_ROWS else [])])

@@ -27,7 +27,7 @@ from .flow_reader import FlowReader, FoundStep, Predecessors, numbers_of
 
 NEAR_STEPS = 3  # whose reasons are given
 _MOST_LEVELS = 10_000  # of steps that wait for steps; the calls to the store end before
-# Which steps are named first: those that need somebody, before those that go on by themselves.
+# Which steps are named first: steps that need a person, before steps that go on by themselves.
 _ORDER = (
     DisplayState.FAILED,
     DisplayState.CANCELLED,

@@ -67,7 +67,7 @@ class Flow(FlowDraft):
         return self._enqueued(flow)
 
     def _is_small_for(self, store: Store) -> bool:
-        """Whether this store stores all of the flow at once. Then nobody has to say that it has."""
+        """Whether this store stores all of the flow at once. Then no arrival has to say so."""
         if Can.ENQUEUE_AT_ONCE not in store.can or len(self._steps) > MOST_PREDECESSORS:
             return False
         return sum(len(one.call.payload) for one in self._steps) <= SMALL_FLOW_BYTES

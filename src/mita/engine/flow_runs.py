@@ -144,7 +144,9 @@ class FlowRuns:
         if now < deadline:
             return False
         claim = settlement.claim
-        log.warning("job %s of %s ended after its lease, and tells nobody", claim.id, claim.task)
+        log.warning(
+            "job %s of %s ended after its lease, so it does not tell its flow", claim.id, claim.task
+        )
         return True
 
     # ------------------------------------------------------------ after a settlement

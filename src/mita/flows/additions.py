@@ -3,7 +3,7 @@
 They are a flow of their own, and its own job tells the counter of the adder when they have ended.
 They are stored when the run succeeds, and wait for their adder. Then the counter of the adder is
 told of them: from then on the adder has succeeded, whatever happens to its worker. If the worker
-dies before that, the handler runs again, and the own job of the steps finds that nobody knows of
+dies before that, the handler runs again. The own job of the steps finds that no counter knows of
 them, and removes them."""
 
 from msgspec.structs import replace

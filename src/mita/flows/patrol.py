@@ -34,7 +34,7 @@ ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given 
 
 
 class Patrol:
-    """Finds what a process that died has left undone: steps that ended and have told nobody, steps
+    """Finds what a process that died has left undone: steps that ended and have told no job, steps
     that are gone, and steps that wait for nothing. What it cancels is emitted."""
 
     def __init__(self, store: Store, claim: Claim, spec: FlowSpec, keep: Wait, emit: Emit) -> None:
@@ -106,7 +106,7 @@ class Patrol:
         return first_line(failed[0].error or "") if failed else None
 
     async def end_counters(self) -> None:
-        """All steps have ended, and some have told nobody: cancel the counters that wait for
+        """All steps have ended, and some have told no job: cancel the counters that wait for
         them."""
         counters, _ = counter_groups(self._spec.steps, self._spec.first_counter)
         ids = [step_id(self._flow, number) for number in counters]

@@ -53,7 +53,7 @@ REMEMBERED_ARRIVALS, REMEMBERED_BYTES = 1000, 10_000  # and the bytes of each
 class ToldHere:
     """What this process has told, so that it does not read or tell it again.
 
-    `values` are what jobs with one predecessor were told, by their ids: nobody else tells them
+    `values` are what jobs with one predecessor were told, by their ids: no other job tells them
     anything, so their own runs need not read it. `counted` are the steps that have told their
     counter before they were settled, and whether that was the first time."""
 
