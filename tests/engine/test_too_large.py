@@ -12,7 +12,7 @@ import pytest
 
 from mita import All, Every, Job, JobRecord, Mita, Retry, UsageError
 from mita.client.repeat_spec import repeat_spec
-from mita.engine.execution import RunContext
+from mita.engine.run_context import RunContext
 from mita.engine.scheduler import fire_due
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, Moment

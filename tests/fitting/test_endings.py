@@ -10,7 +10,7 @@ import pytest
 
 from mita import Abort, Depends, Job, Mita, Reschedule, Retry, Unavailable
 from mita.engine import execution
-from mita.engine.execution import Stop
+from mita.engine.run_context import Stop
 from mita.engine.worker import Worker
 from mita.testing import lab
 from tests.engine.conftest import until_state, working

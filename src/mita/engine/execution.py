@@ -7,113 +7,35 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager
-from enum import Enum, auto
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from mita.errors import JobCancelled, LeaseLost, StoreAway, StoreError
-from mita.events import Emit
 from mita.events.signals import Enqueued
 from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Start
 from mita.model.time import Moment, Wait
-from mita.ports.ids import new_id
-from mita.ports.store import OnceValue, Store
+from mita.ports.store import OnceValue
 from mita.ports.transactional import transactional
-from mita.rules.expiry import milliseconds
 from mita.rules.flow import ChildOutcome, pack_child
-from mita.rules.judge import Retention
 from mita.rules.states import TERMINAL
 from mita.tasks import Suspend, Task
 from mita.tasks.added import AddedDraft
 from mita.tasks.stored import plain
-from mita.traces import carried, doing_step, tracer
+from mita.traces import carried, doing_step
 
 from .backoff import run_backoff
+from .once_locks import OnceLocks
 from .progress_writer import ProgressWriter
-from .shared_values import SharedValues
+from .run_context import Halted, RunContext, Stop
 
 log = logging.getLogger("mita.worker")
 
 T = TypeVar("T")
 
 CLEAN_UP_S = 10.0  # for the providers of a run that must stop
-
-
-class Stop(Enum):
-    """Why a run is being stopped from outside."""
-
-    CANCELLED = auto()
-    TIMED_OUT = auto()
-    LOST = auto()
-    SHUTDOWN = auto()
-    STORE_AWAY = auto()
-
-
-class RunContext:
-    """What all runs of one worker share. `completed` has the claims that a handler settled in its
-    own transaction."""
-
-    __slots__ = (
-        "completed",
-        "emit",
-        "keep",
-        "lease",
-        "loop",
-        "room",
-        "shared",
-        "store",
-        "tasks",
-        "thread",
-        "tracer",
-    )
-
-    def __init__(
-        self,
-        store: Store,
-        keep: Retention,
-        lease: Wait,
-        tasks: Mapping[str, Task[Any, Any]],
-        emit: Emit,
-        shared: SharedValues,
-    ) -> None:
-        self.tasks = tasks
-        self.shared = shared
-        self.emit = emit
-        self.store = store
-        self.room = store.room
-        self.keep = keep
-        self.lease = lease
-        self.loop = asyncio.get_running_loop()
-        self.thread = threading.get_ident()
-        self.completed: set[tuple[str, int]] = set()
-        self.tracer = tracer()  # set again for each batch of claims
-
-    def now(self, execution: "Execution") -> Moment:
-        """The store's time, as far as a run knows it."""
-        return execution.claim.at + milliseconds(execution.spent)
-
-    def was_completed(self, claim: Claim) -> bool:
-        """Whether the handler settled this claim in its own transaction. Returns True once, and
-        then forgets it."""
-        key = claim.id, claim.token
-        if key in self.completed:
-            self.completed.remove(key)
-            return True
-        return False
-
-
-class Halted(Protocol):
-    """The run of a task with dependencies or middleware. `failure` is an error that one of them
-    raised, and which."""
-
-    is_cleaning_up: bool
-    failure: tuple[BaseException, str] | None
-
-    def halt(self) -> None:
-        """The run must stop: cancel what it waits for on the event loop."""
 
 
 class Execution(Struct, eq=False):
@@ -136,8 +58,7 @@ class Execution(Struct, eq=False):
     reports: ProgressWriter | None = None  # few runs report progress
     start: Start | None = None  # until it is reported
     timer: asyncio.TimerHandle | None = None  # of its timeout, on a thread
-    # of once-values that it computes: name and holder; the lease keeper reads it
-    locks: dict[str, str] | None = None
+    locks: OnceLocks | None = None  # of shared once-values that it computes
     error: BaseException | None = None  # what the handler raised, until it is logged
     store_calls: int = 0  # store calls that the handler waits for
     suspended: Suspend | None = None  # the handler sleeps or waits, so its run must end
@@ -164,7 +85,7 @@ class Execution(Struct, eq=False):
     @property
     def now(self) -> Moment:
         """The store's time, as far as this run knows it."""
-        return self.context.now(self)
+        return self.context.now(self.claim, self.spent)
 
     def halt(self, why: Stop) -> None:
         """Stop the run. A handler on a thread cannot be stopped; it sees `job.cancelled`. A task
@@ -230,40 +151,38 @@ class Execution(Struct, eq=False):
         return await self._ask(lambda: self.context.store.once_values(self.claim.id))
 
     async def take_once(self, name: str) -> bytes | None:
-        """Returns the stored value, or None when this run has the lock and must compute it. The
-        lock lasts for one lease and the lease keeper extends it: if the run dies, another one can
-        compute the value when the lease is over. Raises JobCancelled if the run is asked to stop
-        meanwhile."""
-        lock, holder = _once_lock(name), f"{self.claim.id}:{self.claim.token}:{new_id()}"
-        backoff = run_backoff()
+        """Returns the stored value, or None when this run has its lock and must compute it. Raises
+        JobCancelled if the run is asked to stop meanwhile."""
+        context = self.context
+        locks = self.locks = self.locks or OnceLocks(self.claim, context.store, context.lease)
+        holder, backoff = locks.new_holder(), run_backoff()
         while True:
             known = await self.recall(name, True)
             if known is not None:
                 return known
-            if await self._ask(lambda: self.context.store.lock(lock, holder, self.context.lease)):
-                self.locks = {**(self.locks or {}), lock: holder}
-                # another run may have stored the value before this one got the lock
-                known = await self.recall(name, True)
-                if known is not None:
-                    await self.release_once(name)
-                return known
+            if await self._ask(lambda: locks.take(name, holder)):
+                return await self._recall_locked(locks, name)
             if self.stop is not None:
                 raise JobCancelled(
                     self.claim.id, f"it was asked to stop while it waited for once({name!r})"
                 )
             await backoff.sleep()
 
+    async def _recall_locked(self, locks: OnceLocks, name: str) -> bytes | None:
+        """Returns the value if another run has stored it before this one got the lock."""
+        try:
+            known = await self.recall(name, True)
+        except BaseException:
+            await locks.release(name)
+            raise
+        if known is not None:
+            await locks.release(name)
+        return known
+
     async def release_once(self, name: str) -> None:
-        """Release the lock. If the store is unreachable, the lock ends with its lease."""
-        lock = _once_lock(name)
-        locks = dict(self.locks or {})
-        holder = locks.pop(lock, None)
-        self.locks = locks or None
-        if holder is not None:
-            try:
-                await self.context.store.unlock(lock, holder)
-            except StoreError as error:
-                log.warning("job %s could not release once(%r): %s", self.claim.id, name, error)
+        """Let other runs compute the shared value of this name."""
+        if self.locks is not None:
+            await self.locks.release(name)
 
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         """Store a once-value. Returns the stored one, which may be that of another run."""
@@ -372,8 +291,3 @@ class Execution(Struct, eq=False):
 
     def _lose(self) -> None:
         raise LeaseLost(f"job {self.claim.id} is no longer this run's: its lease expired")
-
-
-def _once_lock(name: str) -> str:
-    """The name of the lock of a shared once-value."""
-    return f"once:{name}"

@@ -28,12 +28,13 @@ from mita.traces import TRACING, span_id, tracer
 
 from . import left_behind
 from .context import WorkerContext
-from .execution import Execution, RunContext, Stop
+from .execution import Execution
 from .flow_runs import FlowRuns
 from .full_pools import with_free_slot
 from .job_log import log_lost_lease, log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
 from .run import run_async, task_maker
+from .run_context import RunContext, Stop
 from .started_runs import StartedRuns
 from .task_warnings import TaskWarnings
 from .thread_pool import ThreadPool

@@ -18,7 +18,7 @@ from mita.errors import MitaError
 from mita.model.ending import Died, Ending
 from mita.model.job import Claim
 
-from .execution import Execution, Stop
+from .execution import Execution
 from .frames import (
     AskForChild,
     CannotStart,
@@ -47,6 +47,7 @@ from .frames import (
     pack_values,
 )
 from .run import stopped
+from .run_context import Stop
 
 log = logging.getLogger("mita.worker")
 

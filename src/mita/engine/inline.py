@@ -29,10 +29,11 @@ from mita.rules.judge import Retention, judge
 from mita.sync import runs_jobs
 from mita.tasks import Task
 
-from .execution import Execution, RunContext
+from .execution import Execution
 from .rejections import settle
 from .repeat_reports import report_repeats
 from .run import run_async, run_sync
+from .run_context import RunContext
 from .scheduler import fire_due
 from .shared_values import SharedValues
 
@@ -53,9 +54,9 @@ class InlineRunContext(RunContext):
 
     __slots__ = ()
 
-    def now(self, execution: Execution) -> Moment:
+    def now(self, claim: Claim, spent: float) -> Moment:  # noqa: ARG002
         """The time of the claim."""
-        return execution.claim.at
+        return claim.at
 
 
 class Inline:

@@ -20,9 +20,11 @@ from mita.ports.store import Store
 from mita.rules.judge import Retention
 
 from .backoff import within
-from .execution import Execution, Stop
+from .execution import Execution
 from .executor import Executor
 from .loop_watchdog import LoopWatchdog
+from .once_locks import LockExtender
+from .run_context import Stop
 
 log = logging.getLogger("mita.worker")
 
@@ -57,6 +59,7 @@ class LeaseKeeper:
         self._store: Store | None = None
         # done when the leases are no longer kept
         self.over: asyncio.Future[None] = self._loop.create_future()
+        self._locks = LockExtender()
         self._watchdog = LoopWatchdog(self._loop)
         self._thread = threading.Thread(target=self._main, name="mita-keeper", daemon=True)
 
@@ -141,9 +144,7 @@ class LeaseKeeper:
         held = list(self._executor.held)
         for start in range(0, len(held), EXTEND_JOBS):
             await self._extend(store, held[start : start + EXTEND_JOBS])
-        for execution in held:
-            for lock, holder in (execution.locks or {}).items():
-                await store.lock(lock, holder, self._lease)
+        await self._locks.extend(store, held, self._lease)
         view = self._describe()
         before = time.time()
         now = await store.beat(view, self._lease)

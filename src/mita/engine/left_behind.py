@@ -8,9 +8,10 @@ from mita.model.ending import Ending, Interrupted
 from mita.model.outcome import Settlement
 from mita.rules.judge import Retention, judge
 
-from .execution import Execution, Stop
+from .execution import Execution
 from .job_log import extras
 from .run import stopped
+from .run_context import Stop
 
 log = logging.getLogger("mita.worker")
 

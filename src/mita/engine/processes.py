@@ -15,10 +15,11 @@ from mita.ports.backoff import Backoff
 from mita.rules.expiry import refusal, seconds_left
 from mita.rules.judge import Retention
 
-from .execution import Execution, Stop
+from .execution import Execution
 from .frames import Hello
 from .handler_process import CannotStartError, HandlerProcess
 from .run import Done, broken, run_limited, stopped
+from .run_context import Stop
 
 log = logging.getLogger("mita.worker")
 

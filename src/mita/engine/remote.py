@@ -21,7 +21,7 @@ from mita.rules.judge import Retention
 from mita.tasks import Task
 from mita.tasks.injection import Wiring
 
-from .execution import Execution, RunContext, Stop
+from .execution import Execution
 from .frames import (
     HEAD,
     AskForChild,
@@ -50,6 +50,7 @@ from .frames import (
 )
 from .injected import drive
 from .run import run_sync
+from .run_context import RunContext, Stop
 from .shared_values import ProcessValues
 
 T = TypeVar("T")

@@ -30,9 +30,10 @@ from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.tasks import Job, Reschedule, Suspend
 from mita.tasks.added import AddedDraft
 
-from .execution import Execution, Stop
+from .execution import Execution
 from .injected import call_injected
 from .outcomes import error_text, late, moved, raised_where, to_ending
+from .run_context import Stop
 
 log = logging.getLogger("mita.worker")
 
