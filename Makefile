@@ -6,8 +6,9 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 RUN    := $(VENV)/.ready-to-run
 READY  := $(VENV)/.ready
+DOCS   := build/docs-venv
 
-.PHONY: demo test check bench soak clean
+.PHONY: demo test check bench soak docs clean
 
 $(RUN): requirements/run.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +41,16 @@ soak: $(READY)   ## run the long tests: more kills, more jobs, longer random wal
 	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e tests/contract/test_walk.py tests/repeats tests/stores -n 2 --timeout 7200 --ignore tests/e2e/test_limits.py $(ARGS) || test $$? -eq 5
 	@# alone, because it measures how exactly a rate is used; 5: ARGS select none of its tests
 	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e/test_limits.py --timeout 7200 $(ARGS) || test $$? -eq 5
+
+$(DOCS)/.ready: requirements/docs.txt
+	@test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	@echo "installing MkDocs into $(DOCS) …"
+	@$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
+docs: $(DOCS)/.ready  ## build the site of the documentation into build/site, and check its links
+	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
+	@$(DOCS)/bin/python -m tools.site.check build/site
 
 clean:           ## delete everything that the other targets installed or built
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
