@@ -4,7 +4,7 @@
     python -m benchmarks.flow_sizes --stores sqlite,postgres --members 99999 \\
         --phases enqueue,cancel,retry,run,get
 
-    python -m benchmarks.flow_sizes --beside 20000      # the rate of plain jobs beside a group
+    python -m benchmarks.flow_sizes --beside 100000     # so many plain jobs beside a group
 
 Each phase is a process of its own, so its CPU time and its peak memory are its own. If both are
 linear, CPU per member and memory per member are about the same for all sizes."""
@@ -14,7 +14,6 @@ import asyncio
 import json
 import resource
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,26 +22,29 @@ from typing import Any
 from mita import Mita, Retry
 
 from .chains import ENGINES
+from .flow_beside import COMMAND, Starts, beside, serve
 
 PHASES = ("enqueue", "run", "get", "cancel", "retry")
 PLAIN_QUEUE = "plain"
-COMMAND = [sys.executable, "-m", "benchmarks.flow_sizes", "--role"]
+CONTROL_QUEUE = "control"
 
 
-def tasks(url: str) -> Mita:
+def tasks(url: str, starts: Starts) -> Mita:
     """The app of the group."""
     app = Mita(url, retry=Retry(max_retries=0))
 
     @app.task(name="member")
     async def member(n: int) -> int:
+        starts.add()
         return n
 
     @app.task(name="plain", queue=PLAIN_QUEUE)
     async def plain() -> None:
-        return
+        starts.add()
 
     @app.task(name="total")
     async def total(numbers: list[int]) -> int:
+        starts.add()
         return sum(numbers)
 
     return app
@@ -50,7 +52,8 @@ def tasks(url: str) -> Mita:
 
 async def act(url: str, phase: str, members: int) -> None:
     """One phase of the group."""
-    async with tasks(url) as app:
+    starts = Starts()
+    async with tasks(url, starts) as app:
         if phase == "enqueue":
             member, total = app.tasks["member"], app.tasks["total"]
             await app.group([member.call(n) for n in range(members)]).then(total.call).enqueue()
@@ -58,8 +61,13 @@ async def act(url: str, phase: str, members: int) -> None:
             await app.worker(exclude=[PLAIN_QUEUE], until_empty=True).run()
         elif phase == "load":
             await app.enqueue_many([app.tasks["plain"].call()] * members)
-        elif phase == "drain":
-            await app.worker([PLAIN_QUEUE], until_empty=True).run()
+        elif phase == "load-control":
+            control = app.tasks["plain"].options(queue=CONTROL_QUEUE)
+            await app.enqueue_many([control.call()] * members)
+        elif phase == "drain-plain":
+            await serve(app, starts, queues=[PLAIN_QUEUE])
+        elif phase == "drain-others":
+            await serve(app, starts, exclude=[PLAIN_QUEUE])
         else:
             [flow] = (await app.flows(limit=1)).flows
             await getattr(app.flow_run(flow.id), phase)()
@@ -85,32 +93,6 @@ def measured(url: str, phase: str, members: int) -> dict[str, Any]:
     return found
 
 
-def beside(store: str, members: int, jobs: int) -> None:
-    """The rate of plain jobs on a worker of their own: alone, and while another worker runs a
-    group."""
-    engine = ENGINES[store]()
-    rates: list[float] = []
-    for with_group in (False, True):
-        with tempfile.TemporaryDirectory() as folder:
-            place = engine.open(Path(folder))
-            measured(place.url, "load", jobs)
-            group: subprocess.Popen[bytes] | None = None
-            if with_group:
-                measured(place.url, "enqueue", members)
-                command = [*COMMAND, place.url, "run", str(members)]
-                group = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-            rates.append(jobs / measured(place.url, "drain", jobs)["wall"])
-            if group is not None:
-                group.wait()
-            place.close()
-    engine.close()
-    alone, together = rates
-    print(
-        f"{store}: plain jobs alone {alone:,.0f}/s, beside a group of {members:,} members ", end=""
-    )
-    print(f"{together:,.0f}/s: {together / alone:.0%}", flush=True)
-
-
 def main() -> None:
     """Measure, and print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -118,6 +100,7 @@ def main() -> None:
     parser.add_argument("--members", default="1000,3000,10000")
     parser.add_argument("--phases", default="enqueue,run,get", help=f"of {', '.join(PHASES)}")
     parser.add_argument("--beside", type=int, help="so many plain jobs beside each group")
+    parser.add_argument("--rounds", type=int, default=3, help="of --beside")
     parser.add_argument("--role", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.role:
@@ -125,8 +108,10 @@ def main() -> None:
         return
     if chosen.beside:
         for store in chosen.stores.split(","):
+            engine = ENGINES[store]()
             for members in map(int, chosen.members.split(",")):
-                beside(store, members, chosen.beside)
+                beside(store, engine, members, chosen.beside, chosen.rounds)
+            engine.close()
         return
     print("| store | members | phase | CPU s | CPU µs/member | peak MB more | s |")
     print("|---|---|---|---|---|---|---|")

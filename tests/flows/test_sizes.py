@@ -9,7 +9,9 @@ from mita import FlowRun, Mita, Retry
 from mita.flows import own_jobs
 from mita.model.ending import Suspended
 from mita.model.time import HOUR, When
-from mita.rules.flow import GATHER_TASK
+from mita.rules.flow import FLOW_TASK, GATHER_TASK
+from mita.stores.memory.store import MemoryStore
+from mita.stores.sqlite.store import SqliteStore
 from mita.testing import lab
 from tests.counting import calls_counted
 from tests.engine.conftest import working
@@ -173,6 +175,67 @@ async def test_a_large_flow_that_is_retried_succeeds_when_its_steps_are_gone() -
         await it.run_until(after=60)
         assert await run.get() is None  # it has succeeded: a failed flow is kept
         await store.close()
+
+
+async def test_the_end_of_a_large_flow_that_was_retried_is_read_by_counter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All 600 members were cancelled and retried. Whether they have added steps is asked of their
+    six counters, and not for each of them."""
+    app, _ = large_app(keep=3600)
+    read: list[str] = []
+    whole = MemoryStore.once_values
+
+    async def once_values(store: MemoryStore, id: str) -> dict[str, bytes]:
+        read.append(id)
+        return await whole(store, id)
+
+    async with lab(app) as it:
+        run = await app.group([app.tasks["one"].call(n) for n in range(600)]).enqueue()
+        await run.cancel()
+        await it.run_due()
+        assert await run.retry() == 600
+        monkeypatch.setattr(MemoryStore, "once_values", once_values)
+        await it.run_until(after=5)
+        record = await run.get()
+    assert record is not None
+    assert record.state == "succeeded"
+    assert len(read) < 100
+
+
+async def test_a_flow_keeps_its_lease_while_it_looks_after_its_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To look after many steps takes longer than a lease."""
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db")
+    extended: list[str] = []
+
+    @app.task
+    async def one() -> None:
+        return
+
+    look = own_jobs._RUN[FLOW_TASK]
+
+    async def looks_long(store: Any, *rest: Any) -> Any:
+        await until(lambda: len(extended) >= 5)  # that is longer than a lease
+        return await look(store, *rest)
+
+    whole = SqliteStore.extend
+
+    async def extend(store: SqliteStore, claims: Any, lease: int) -> Any:
+        extended.extend(claim.id for claim in claims if claim.task == FLOW_TASK)
+        return await whole(store, claims, lease)
+
+    monkeypatch.setitem(own_jobs._RUN, FLOW_TASK, looks_long)
+    monkeypatch.setattr(SqliteStore, "extend", extend)
+    async with app:
+        run = await app.group([one.call()]).enqueue()
+        async with working(app, lease=0.6):
+            await run.wait(timeout=60)
+        record = await app.get(run.id)
+    assert record is not None
+    assert record.state == "succeeded"
+    assert [line.kind for line in record.timeline] == ["created", "started", "succeeded"]
 
 
 # ---------------------------------------------------------------- few steps

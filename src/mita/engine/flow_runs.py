@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from mita.errors import StoreError
+from mita.errors import LeaseLost, StoreError
 from mita.flows.own_jobs import look_again, run_own_job
 from mita.flows.runs import (
     ReadyStep,
@@ -22,7 +22,8 @@ from mita.flows.runs import (
 from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
 from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import Busy, Settlement
+from mita.model.outcome import Busy, Held, Settlement
+from mita.model.time import SECOND
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.flow import ADDED_TASK, FLOW_TASK
 from mita.rules.judge import judge
@@ -34,6 +35,8 @@ from .execution import Execution
 log = logging.getLogger("mita.worker")
 
 T = TypeVar("T")
+
+LEASE_BEATS = 3  # in one lease, of a job that the lease keeper does not know
 
 
 class FlowRuns:
@@ -83,12 +86,16 @@ class FlowRuns:
 
     async def _run_own(self, claim: Claim, deadline: float) -> None:
         context = self._context
+        call = self._until(
+            deadline,
+            lambda: run_own_job(context.store, claim, context.retention.failed, context.emit),
+            claim,
+        )
         try:
-            ending = await self._until(
-                deadline,
-                lambda: run_own_job(context.store, claim, context.retention.failed, context.emit),
-                claim,
-            )
+            ending = await self._extending(claim, asyncio.ensure_future(call))
+        except LeaseLost as error:
+            log.warning("%s", error)
+            return
         except Exception as error:
             log.exception("job %s of %s failed", claim.id, claim.task)
             ending = Raised(f"{type(error).__name__}: {error}")
@@ -97,6 +104,21 @@ class FlowRuns:
         if claim.task in (FLOW_TASK, ADDED_TASK) and verdict.state is State.QUEUED:
             self.put_back.add(claim.id)
         self._settle(Settlement(claim, verdict))
+
+    async def _extending(self, claim: Claim, work: asyncio.Task[T]) -> T:
+        """Wait for `work`, and extend the lease of its job meanwhile: to look after a flow of
+        100,000 steps takes longer than a lease. Raises LeaseLost if another worker has it."""
+        lease = self._context.lease
+        while not (await asyncio.wait([work], timeout=lease / SECOND / LEASE_BEATS))[0]:
+            try:
+                [held] = await self._context.store.extend([claim], lease)
+            except StoreError as error:
+                log.warning("the lease of job %s could not be extended: %s", claim.id, error)
+                continue
+            if held is Held.LOST:
+                work.cancel()
+                raise LeaseLost(f"job {claim.id} of {claim.task}: its lease expired")
+        return await work
 
     # ------------------------------------------------------------ before a settlement
 

@@ -179,6 +179,15 @@ async def addition_of(store: Store, adder: FlowPlace) -> Addition | None:
     return None
 
 
+async def read_values(store: Store, ids: Sequence[str]) -> list[dict[str, bytes]]:
+    """The once values of these jobs, in their order; none for one that is gone."""
+    found: list[dict[str, bytes]] = []
+    for at in range(0, len(ids), PARALLEL_CALLS):
+        calls = [store.once_values(id) for id in ids[at : at + PARALLEL_CALLS]]
+        found += await asyncio.gather(*calls)
+    return found
+
+
 async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
     """Tell the parents of these child jobs how they ended. What was told before stays."""
     children = [job for job in jobs if job.place.parent is not None]

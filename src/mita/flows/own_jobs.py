@@ -137,7 +137,7 @@ async def _end(
     if await patrol.counts_as_succeeded(gone):
         states |= dict.fromkeys(gone, State.SUCCEEDED)
     retried = [number for number in numbers if states[number] is State.SUCCEEDED]
-    added = [*told.additions, *await patrol.added_by(retried)]
+    added = [*told.additions, *await patrol.added_by(retried, values)]
     roots = await find_all(store, [id for id in added if id not in since])
     every = [*states.values(), *map(state_of, roots)]
     if not all(state in TERMINAL for state in every):

@@ -1,6 +1,5 @@
 """A flow and everything that was added to it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from mita.rules.flow import (
 )
 from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
 
-from .delivery import PARALLEL_CALLS, place_of
+from .delivery import place_of, read_values
 from .patrol import find_all
 
 ROOT_TASKS = FLOW_TASKS - {GATHER_TASK}  # of the jobs that know all of a flow
@@ -58,11 +57,9 @@ async def _added_to(store: Store, part: FlowPart) -> list[str]:
     counters, _ = counter_groups(part.spec.steps, part.spec.first_counter)
     ids: list[str] = []
     holders = [step_id(part.flow, number) for number in (0, *counters)]
-    for at in range(0, len(holders), PARALLEL_CALLS):
-        calls = [store.once_values(id) for id in holders[at : at + PARALLEL_CALLS]]
-        for values in await asyncio.gather(*calls):
-            ids += [addition.flow for addition in readable_additions(values).values()]
-            ids += [id for told in readable_told(values).values() for id in told.additions]
+    for values in await read_values(store, holders):
+        ids += [addition.flow for addition in readable_additions(values).values()]
+        ids += [id for told in readable_told(values).values() for id in told.additions]
     return list(dict.fromkeys(ids))
 
 

@@ -1,10 +1,10 @@
 """The patrol of a flow: its own job looks for what a process that died has left undone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from mita.events import Emit
 from mita.events.signals import Amended
-from mita.model.flow import MOST_PREDECESSORS, Addition, Arrival, Dependants, FlowPlace
+from mita.model.flow import MOST_PREDECESSORS, Addition, Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import TimelineKind
 from mita.model.time import HOUR, LATEST, Wait
@@ -27,7 +27,7 @@ from mita.rules.judge import first_line
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
-from .delivery import addition_of, arrive, cancel, conclude, ended_job, place_of
+from .delivery import arrive, cancel, conclude, ended_job, place_of, read_values
 
 PATROL = "patrol"  # so begins the sender of an arrival that only wakes a step
 ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given up
@@ -150,15 +150,17 @@ class Patrol:
         for one in await conclude(self._store, ended, self._keep):
             self._emit(one)
 
-    async def added_by(self, numbers: Iterable[int]) -> list[str]:
-        """The ids of what these steps have added."""
-        ids: list[str] = []
-        for number in numbers:
-            counter = counter_of(number, self._spec)
-            to = Dependants("", counter, counter, 0)
-            addition = await addition_of(self._store, FlowPlace(self._flow, number, counter=to))
-            ids += [] if addition is None else [addition.flow]
-        return ids
+    async def added_by(self, numbers: Sequence[int], values: dict[str, bytes]) -> list[str]:
+        """The ids of what these steps have added. `values` are the once values of the flow."""
+        found = additions(values)
+        counters = {counter_of(number, self._spec) for number in numbers} - {0}
+        for known in await self._read_values(counters):
+            found |= additions(known)
+        return [found[number].flow for number in numbers if number in found]
+
+    async def _read_values(self, numbers: Collection[int]) -> list[dict[str, bytes]]:
+        """The once values of these jobs of the flow."""
+        return await read_values(self._store, [step_id(self._flow, n) for n in sorted(numbers)])
 
     async def _pending(self, values: dict[str, bytes]) -> list[int]:
         """The numbers of the steps that have not told that they ended. It also finds what they have
@@ -169,17 +171,15 @@ class Patrol:
         self._additions = additions(values)
         pending: list[int] = []
         while left:
-            number = left.pop()
-            members = groups.get(number)
-            if members is None:
-                pending.append(number)
-                continue
-            values = await self._store.once_values(step_id(self._flow, number))
-            by_sender = told_by_sender(values)
-            self._counted += by_sender.values()
-            counted = {number_of(self._flow, id) for id in by_sender}
-            self._additions |= additions(values)
-            left += [member for member in members if member not in counted]
+            pending += [number for number in left if number not in groups]
+            counters = sorted(number for number in left if number in groups)
+            left = []
+            for number, known in zip(counters, await self._read_values(counters), strict=True):
+                by_sender = told_by_sender(known)
+                self._counted += by_sender.values()
+                counted = {number_of(self._flow, id) for id in by_sender}
+                self._additions |= additions(known)
+                left += [member for member in groups[number] if member not in counted]
         return sorted(pending)
 
 

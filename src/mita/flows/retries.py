@@ -1,6 +1,5 @@
 """Retrying steps of flows, with the steps that were cancelled because of them."""
 
-import asyncio
 from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
@@ -19,7 +18,7 @@ from mita.rules.flow import patrol_wait, predecessors_of, receivers, step_id
 from mita.rules.flow_plan import FlowSpec
 from mita.rules.states import DEAD
 
-from .delivery import PARALLEL_CALLS, is_step, place_of
+from .delivery import is_step, place_of, read_values
 from .parts import parts_of, steps_of
 
 
@@ -121,11 +120,9 @@ async def _which_wait(store: Store, dead: Sequence[DeadStep]) -> set[str]:
             waits.add(one.id)
         else:
             unsure.append(one)
-    for at in range(0, len(unsure), PARALLEL_CALLS):
-        some = unsure[at : at + PARALLEL_CALLS]
-        values = await asyncio.gather(*(store.once_values(one.id) for one in some))
-        told = zip(some, map(arrivals, values), strict=True)
-        waits.update(one.id for one, count in told if count < one.place.needs)
+    values = await read_values(store, [one.id for one in unsure])
+    told = zip(unsure, map(arrivals, values), strict=True)
+    waits.update(one.id for one, count in told if count < one.place.needs)
     return waits
 
 
