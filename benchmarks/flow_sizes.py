@@ -58,7 +58,7 @@ async def act(url: str, phase: str, members: int) -> None:
             member, total = app.tasks["member"], app.tasks["total"]
             await app.group([member.call(n) for n in range(members)]).then(total.call).enqueue()
         elif phase == "run":
-            await app.worker(exclude=[PLAIN_QUEUE], until_empty=True).run()
+            await run_flow(app)
         elif phase == "load":
             await app.enqueue_many([app.tasks["plain"].call()] * members)
         elif phase == "load-control":
@@ -71,6 +71,19 @@ async def act(url: str, phase: str, members: int) -> None:
         else:
             [flow] = (await app.flows(limit=1)).flows
             await getattr(app.flow_run(flow.id), phase)()
+
+
+async def run_flow(app: Mita) -> None:
+    """Run a worker until the flow has ended. Raises if it did not succeed. A large flow that was
+    retried ends some seconds after its last step."""
+    [flow] = (await app.flows(limit=1)).flows
+    worker = app.worker(exclude=[PLAIN_QUEUE])
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await app.flow_run(flow.id).wait()
+    finally:
+        worker.stop()
+        await running
 
 
 def role(url: str, phase: str, members: int) -> None:
