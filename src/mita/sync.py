@@ -5,7 +5,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -64,6 +64,10 @@ class Portal:
                 "for itself"
             )
         return self._run(self._running_loop(), coro)
+
+    def start(self, coro: Coroutine[Any, Any, T], /) -> Future[T]:
+        """Start a coroutine, and return a future with its value."""
+        return asyncio.run_coroutine_threadsafe(coro, self._running_loop())
 
     @property
     def open(self) -> bool:

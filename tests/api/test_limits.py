@@ -76,11 +76,11 @@ async def test_a_debounce_runs_once_with_the_newest_arguments(app: Mita) -> None
         handles = [await task.enqueue(7, version) for version in range(3)]
         assert [handle.created for handle in handles] == [True, False, False]
         assert len({handle.id for handle in handles}) == 1
-        await bench.run_until(after=4)
+        await bench.advance(4)
         await task.enqueue(7, 3)
-        await bench.run_until(after=4)
+        await bench.advance(4)
         assert seen == []
-        await bench.run_until(after=2)
+        await bench.advance(2)
         assert seen == [(7, 3)]
 
 
@@ -93,11 +93,11 @@ async def test_a_throttle_lets_one_job_in(app: Mita) -> None:
 
     async with lab(app) as bench:
         first = await ping.enqueue(3)
-        await bench.run_until(after=5)
+        await bench.advance(5)
         assert (await ping.enqueue(3)).id == first.id
-        await bench.run_until(after=6)
+        await bench.advance(6)
         assert (await ping.enqueue(3)).created
-        await bench.run_due()
+        await bench.drain()
     assert runs == [3, 3]
 
 
@@ -111,9 +111,9 @@ async def test_a_rate_spaces_starts_in_the_lab(app: Mita) -> None:
     async with lab(app) as bench:
         await app.enqueue_many([ping.call(n) for n in range(3)])
         for expected in ([0], [0, 1], [0, 1, 2]):
-            await bench.run_due()
+            await bench.drain()
             assert starts == expected
-            await bench.run_until(after=10)
+            await bench.advance(10)
 
 
 async def test_limits_of_queues_and_keys(app: Mita) -> None:

@@ -24,10 +24,10 @@ async def failed(handler: Handler, *, signal: str | None = None, **options: Any)
     task = app.task(name="work", **options)(handler)
     async with lab(app) as it:
         job = await task.enqueue()
-        await it.run_until(after=100)
+        await it.advance(100, raises=False)
         if signal is not None:
             await it.signal(job.id, signal, "yes")
-            await it.run_until(after=100)
+            await it.advance(100, raises=False)
         with pytest.raises(JobFailed):
             await job.result()
         record = await app.get(job.id)
@@ -146,7 +146,7 @@ async def test_one_name_for_a_step_a_sleep_and_a_signal() -> None:
     async with lab(app) as it:
         job = await work.enqueue()
         await it.signal(job.id, "a", 1)
-        await it.run_until(after=2)
+        await it.advance(2)
         assert await job.result() == 8
 
 
@@ -251,9 +251,9 @@ async def test_the_next_verb_ends_the_run_again() -> None:
 
     async with lab(app) as it:
         began, job = it.now, await work.enqueue()
-        await it.run_until(after=59)
+        await it.advance(59)
         assert ran == []
-        await it.run_until(after=1)
+        await it.advance(1)
         assert await job.result() == "done"
     assert ran == [began + timedelta(seconds=60)]
 
@@ -281,7 +281,7 @@ async def test_values_that_a_signal_cannot_have() -> None:
         assert record is not None
         assert record.signals == ()
         await app.signal(job.id, "go", 2**80)
-        await it.run_due()
+        await it.drain()
         assert await job.result() == 2**80
 
 

@@ -26,7 +26,7 @@ async def test_a_parent_gets_the_result_of_its_child() -> None:
 
     async with lab(app) as it:
         job = await onboard.enqueue()
-        await it.run_due()
+        await it.drain()
         assert await job.result() == "receipt a 1999"
         record = await app.get(job.id)
     assert calls == ["onboard", "charge", "onboard"]
@@ -51,7 +51,7 @@ async def test_a_child_that_fails_raises_in_the_parent() -> None:
 
     async with lab(app) as it:
         job = await parent.enqueue()
-        await it.run_until(after=10)
+        await it.advance(10, raises=False)
         assert await job.result() == "compensated"
     assert seen == ["ValueError: no money"]
 
@@ -74,7 +74,7 @@ async def test_children_one_after_the_other_and_by_name() -> None:
 
     async with lab(app) as it:
         job = await parent.enqueue()
-        await it.run_until(after=10)
+        await it.advance(10, raises=False)
         assert await job.result() == 4
     assert order == [1, 2]
 
@@ -96,7 +96,7 @@ async def test_a_child_of_a_child() -> None:
 
     async with lab(app) as it:
         job = await top.enqueue()
-        await it.run_due()
+        await it.drain()
         assert await job.result() == 112
 
 
@@ -117,9 +117,9 @@ async def test_cancelling_a_parent_cancels_its_children() -> None:
 
     async with lab(app) as it:
         job = await top.enqueue()
-        await it.run_due()
+        await it.drain()
         await app.cancel(job.id)
-        await it.run_until(after=200)
+        await it.advance(200)
         states = {one.task: one.state for one in (await app.jobs()).jobs}
     assert ran == []
     assert states == {"top": "cancelled", "middle": "cancelled", "leaf": "cancelled"}
@@ -138,10 +138,10 @@ async def test_a_child_that_is_cancelled_raises_in_the_parent() -> None:
 
     async with lab(app) as it:
         job = await parent.enqueue()
-        await it.run_due()
+        await it.drain()
         [waiting] = (await app.jobs(task="child")).jobs
         await app.cancel(waiting.id)
-        await it.run_until(after=100)
+        await it.advance(100)
         await job.result()
 
 
@@ -162,13 +162,13 @@ async def test_a_child_that_was_deleted_does_not_hold_up_its_parent() -> None:
 
     async with lab(app) as it:
         job = await parent.enqueue()
-        await it.run_due()
+        await it.drain()
         [waiting] = (await app.jobs(task="child")).jobs
         store = await app.open_store()
         await store.amend([waiting.id], CancelJob(60_000))
         await store.amend([waiting.id], DeleteJob())
         await store.close()
-        await it.run_until(after=50)
+        await it.advance(50)
         assert await job.result() == "gone"
 
 
@@ -184,6 +184,6 @@ async def test_a_child_with_a_unique_key_is_refused() -> None:
 
     async with lab(app) as it:
         job = await parent.enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         with pytest.raises(JobFailed, match="a child has no unique key"):
             await job.result()

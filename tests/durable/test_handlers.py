@@ -46,7 +46,7 @@ async def test_a_step_runs_once_across_retries() -> None:
 
     async with lab(app) as it:
         job = await onboard.enqueue(7)
-        await it.run_until(after=60)
+        await it.advance(60, raises=False)
         assert await job.result() == "account 7"
     assert ran == ["create", "after", "after"]
 
@@ -65,7 +65,7 @@ async def test_a_step_returns_what_the_annotation_says() -> None:
 
     async with lab(app) as it:
         await work.enqueue()
-        await it.run_until(after=60)
+        await it.advance(60, raises=False)
     assert seen == [Approval(True, "Ada")] * 2
 
 
@@ -81,7 +81,7 @@ async def test_a_step_takes_arguments_by_any_name() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_due()
+        await it.drain()
         assert await job.result() == "a, b, c"
 
 
@@ -100,7 +100,7 @@ async def test_a_step_that_fails_is_run_again() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_until(after=60)
+        await it.advance(60, raises=False)
         assert await job.result() == 42
     assert len(calls) == 2
 
@@ -115,7 +115,7 @@ async def test_two_steps_of_one_name_are_an_error() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         with pytest.raises(JobFailed, match="step 'charge' occurs twice in one run of task"):
             await job.result()
 
@@ -136,7 +136,7 @@ async def test_a_stored_step_that_no_longer_fits_fails_the_job_with_the_remedy()
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_until(after=60)
+        await it.advance(60, raises=False)
         with pytest.raises(JobFailed, match="stored result of step 'count' does not fit"):
             await job.result()
         record = await record_of(app, job.id)
@@ -157,12 +157,12 @@ async def test_a_sleep_gives_up_the_slot_and_is_no_attempt() -> None:
 
     async with lab(app) as it:
         job = await onboard.enqueue()
-        assert await it.run_until(after=3 * DAY_S - 1) == 1
+        assert await it.advance(3 * DAY_S - 1) == 1
         record = await record_of(app, job.id)
         assert record.state == "scheduled"
         assert record.timeline[-1].kind == "sleeping"
-        assert await it.run_until(after=2) == 1
-        assert await it.run_until(after=DAY_S) == 1
+        assert await it.advance(2) == 1
+        assert await it.advance(DAY_S) == 1
         record = await record_of(app, job.id)
         assert await job.result() == "done"
     assert passed == ["top", "top", "middle", "top", "middle"]
@@ -182,7 +182,7 @@ async def test_a_retry_does_not_sleep_again() -> None:
     async with lab(app) as it:
         began = it.now
         await work.enqueue()
-        await it.run_until(after=200)
+        await it.advance(200, raises=False)
     assert [(at - began).total_seconds() for at in tries] == [100, 101]
 
 
@@ -196,9 +196,9 @@ async def test_a_signal_that_comes_later() -> None:
 
     async with lab(app) as it:
         job = await ask.enqueue()
-        assert await it.run_until(after=1000 * DAY_S) == 1
+        assert await it.advance(1000 * DAY_S) == 1
         assert await it.signal(job.id, "approval", Approval(True, "Ada")) is Answer.DONE
-        assert await it.run_due() == 1
+        assert await it.drain() == 1
         assert await job.result() == "Ada said True"
 
 
@@ -212,7 +212,7 @@ async def test_a_signal_that_comes_first() -> None:
     async with lab(app) as it:
         job = await ask.enqueue()
         assert await it.signal(job.id, "go", {"n": 1}) is Answer.DONE
-        assert await it.run_due() == 1
+        assert await it.drain() == 1
         assert await job.result() == {"n": 1}
 
 
@@ -229,7 +229,7 @@ async def test_a_signal_while_the_handler_runs() -> None:
 
     async with lab(app) as it:
         job = await ask.enqueue()
-        assert await it.run_due() == 2
+        assert await it.drain() == 2
         assert await job.result() == "now"
 
 
@@ -248,10 +248,10 @@ async def test_a_wait_times_out_once_and_for_ever() -> None:
 
     async with lab(app) as it:
         job = await ask.enqueue()
-        assert await it.run_until(after=59) == 1
-        assert await it.run_until(after=1) == 1
+        assert await it.advance(59) == 1
+        assert await it.advance(1, raises=False) == 1
         assert await it.signal(job.id, "approval", True) is Answer.TAKEN
-        assert await it.run_until(after=10) == 1
+        assert await it.advance(10) == 1
         assert await job.result() == "nobody"
     assert seen == ["no signal 'approval' came within 60 s"] * 2
 
@@ -269,9 +269,9 @@ async def test_the_timeout_counts_from_the_first_wait() -> None:
     async with lab(app) as it:
         began = it.now
         job = await ask.enqueue()
-        await it.run_due()
+        await it.drain()
         await app.reschedule(job.id, after=30)
-        await it.run_until(after=100)
+        await it.advance(100, raises=False)
         record = await record_of(app, job.id)
     assert record.error is not None
     assert "TimeoutError" in record.error
@@ -287,9 +287,9 @@ async def test_a_value_of_another_type_fails_the_job_with_the_remedy() -> None:
 
     async with lab(app) as it:
         job = await ask.enqueue()
-        await it.run_due()
+        await it.drain()
         await it.signal(job.id, "approval", 7)
-        await it.run_due()
+        await it.drain(raises=False)
         with pytest.raises(JobFailed, match="the value of signal 'approval' is no Approval"):
             await job.result()
 
@@ -303,9 +303,9 @@ async def test_a_wait_ends_at_the_deadline_of_the_job() -> None:
 
     async with lab(app) as it:
         early, late = await ask.enqueue(), await ask.enqueue()
-        await it.run_until(after=20)
+        await it.advance(20)
         await it.signal(early.id, "go", "in time")
-        await it.run_until(after=100)
+        await it.advance(100)
         assert await early.result() == "in time"
         with pytest.raises(JobFailed, match="DeadlineExceeded"):
             await late.result()
@@ -325,7 +325,7 @@ async def test_a_handler_may_catch_exceptions_around_a_sleep() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_until(after=20)
+        await it.advance(20)
         assert await job.result() == "slept"
 
 
@@ -341,11 +341,11 @@ async def test_waits_in_a_task_group_end_the_run_too() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_due()
+        await it.drain()
         await it.signal(job.id, "b", "2")
-        await it.run_due()
+        await it.drain()
         await it.signal(job.id, "a", "1")
-        await it.run_due()
+        await it.drain()
         assert await job.result() == "12"
 
 
@@ -365,9 +365,9 @@ async def test_the_sync_verbs() -> None:
 
     async with lab(app) as it:
         job = await onboard.enqueue(7)
-        await it.run_until(after=61)
+        await it.advance(61)
         assert await it.signal(job.id, "approval", True) is Answer.DONE
-        await it.run_due()
+        await it.drain()
         assert await job.result() == "account 7: True"
     assert ran == ["create"]
 
@@ -386,7 +386,7 @@ async def test_signals_that_cannot_be_given() -> None:
             await app.signal(job.id, "go", object())
         with pytest.raises(UsageError, match="no job 'nobody' is in the store"):
             await app.signal("nobody", "go")
-        await it.run_due()
+        await it.drain()
         assert await app.signal(job.id, "go") is Answer.TOO_LATE
 
 
@@ -399,7 +399,7 @@ async def test_names_of_once_that_are_ours() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         with pytest.raises(JobFailed, match="names that begin with 'mita:' are Mita's own"):
             await job.result()
 
@@ -416,6 +416,6 @@ async def test_sleeps_and_reschedules_of_one_handler() -> None:
 
     async with lab(app) as it:
         job = await work.enqueue()
-        await it.run_until(after=60)
+        await it.advance(60)
         record = await record_of(app, job.id)
     assert (record.state, record.reschedules, len(runs)) == ("succeeded", 2, 3)

@@ -61,7 +61,7 @@ async def test_a_record_has_what_is_done_and_what_it_waits_for() -> None:
     async with lab(app) as it:
         began, id = it.now, await enqueued(app)
         assert (await record_of(app, id)).steps == ()
-        await it.run_due()
+        await it.drain()
         record = await record_of(app, id)
         once, step = record.steps
         assert once == StepRecord("plain", value=7)
@@ -70,7 +70,7 @@ async def test_a_record_has_what_is_done_and_what_it_waits_for() -> None:
         minute = began + timedelta(seconds=60)
         assert record.sleeps == (SleepRecord("1", minute),)
         assert (record.signals, record.waits_for) == ((), ())
-        await it.run_until(after=60)
+        await it.advance(60)
         record = await record_of(app, id)
         assert record.waits_for == (WaitRecord("approval", minute + timedelta(seconds=600)),)
         await it.signal(id, "approval", [1])
@@ -78,7 +78,7 @@ async def test_a_record_has_what_is_done_and_what_it_waits_for() -> None:
         assert record.state == "ready"
         assert record.signals == (SignalRecord("approval", [1]),)
         assert record.waits_for == ()
-        await it.run_due()
+        await it.drain()
         assert (await record_of(app, id)).waits_for == (WaitRecord("payment"),)
         page = await app.jobs()
         assert page.jobs[0].steps == ()
@@ -88,7 +88,7 @@ async def test_a_wait_that_timed_out_is_shown_as_such() -> None:
     app = new_app()
     async with lab(app) as it:
         id = await enqueued(app)
-        await it.run_until(after=660)
+        await it.advance(660, raises=False)
         record = await record_of(app, id)
     assert record.signals == (SignalRecord("approval", timed_out=True),)
 
@@ -99,7 +99,7 @@ async def test_values_of_a_secret_task_are_not_shown(secret: Any) -> None:
     async with lab(app) as it:
         id = await enqueued(app)
         await it.signal(id, "approval", "Ada")
-        await it.run_due()
+        await it.drain()
         record = await record_of(app, id)
     assert [(step.name, step.value) for step in record.steps] == [("plain", None), ("create", None)]
     assert record.signals == (SignalRecord("approval"),)
@@ -109,17 +109,17 @@ async def test_explain_says_until_when_it_sleeps_and_for_what_it_waits() -> None
     app = new_app()
     async with lab(app) as it:
         id = await enqueued(app)
-        await it.run_due()
+        await it.drain()
         [first, *_] = await app.explain(id)
         assert first.code is ReasonCode.SLEEPS
         assert first.text.startswith("it sleeps until ")
-        await it.run_until(after=60)
+        await it.advance(60)
         [first, *_] = await app.explain(id)
         assert first.code is ReasonCode.WAITS_FOR_SIGNAL
         assert first.command == ("signal", id, "approval", "JSON")
         await it.signal(id, "approval")
         assert ReasonCode.WAITS_FOR_SIGNAL not in [one.code for one in await app.explain(id)]
-        await it.run_due()
+        await it.drain()
         [first, *_] = await app.explain(id)
         assert first.text == "it waits for the signal 'payment' (without a time-out)"
 
@@ -137,7 +137,7 @@ async def test_explain_names_the_child_that_a_job_waits_for_and_what_keeps_it() 
     async with lab(app) as it:
         await app.pause("other")
         job = await parent.enqueue()
-        await it.run_due()
+        await it.drain()
         [first, *_] = await app.explain(job.id)
         [one] = (await app.jobs(task="child")).jobs
         await app.cancel(one.id)
@@ -185,7 +185,7 @@ async def test_a_parent_shows_how_its_children_ended_and_not_their_results() -> 
 
     async with lab(app) as it:
         job = await parent.enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         assert await job.result() == 4
         record = await record_of(app, job.id)
     said = {str(signal.value) for signal in record.signals}

@@ -31,7 +31,7 @@ async def test_one_name_in_a_loop_does_not_return_the_first_result() -> None:
 
     async with lab(app) as it:
         job = await charge_all.enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         record = await app.get(job.id)
     assert record is not None
     assert record.state == "failed"
@@ -58,7 +58,7 @@ async def test_a_signal_between_the_look_and_the_wait_is_not_lost() -> None:
             return await whole(settlements)
 
         store.settle = settle  # type: ignore[method-assign]
-        await it.run_due()
+        await it.drain()
         assert await job.result() == "yes"
 
 
@@ -76,7 +76,7 @@ async def test_a_signal_while_its_job_is_put_back_is_not_lost() -> None:
 
     async with lab(app) as it:
         job = await ask.enqueue()
-        await it.run_until(after=60)
+        await it.advance(60, raises=False)
         assert await job.result() == "yes"
 
 
@@ -94,7 +94,7 @@ async def test_no_clock_is_replaced() -> None:
     before = time.time()
     async with lab(app) as it:
         await onboard.enqueue()
-        await it.run_until(after=4 * 86_400)
+        await it.advance(4 * 86_400)
     assert len(seen) == 2
     assert before <= seen[0] <= seen[1] <= time.time()
     assert kept[0] == kept[1]

@@ -28,7 +28,7 @@ async def test_a_job_expires_to_the_millisecond(app: Mita, late_ms: int, runs: i
     async with lab(app, start=START) as it:
         job = await send.after(10).enqueue()
         it.clock.move_ms(10_000 + late_ms)
-        assert await it.run_due() == runs == len(ran)
+        assert await it.drain() == runs == len(ran)
         if not runs:
             with pytest.raises(JobCancelled, match="expired"):
                 await job.result(timeout=1)
@@ -45,7 +45,7 @@ async def test_a_job_after_an_expired_one_runs_in_the_same_call(app: Mita) -> No
         await send.options(expires=1).enqueue(1)
         await send.enqueue(2)
         it.clock.move_ms(1_001)
-        assert await it.run_due() == 1
+        assert await it.drain() == 1
     assert ran == [2]
 
 
@@ -56,9 +56,9 @@ async def test_a_retry_expires_by_its_own_due_time(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         job = await send.enqueue()
-        assert await it.run_due() == 1
+        assert await it.drain(raises=False) == 1
         it.clock.move_ms(105_001)
-        assert await it.run_due() == 0
+        assert await it.drain() == 0
         record = await job.get()
     assert record is not None
     assert (record.state, record.attempts) == ("cancelled", 1)
@@ -74,7 +74,7 @@ async def test_a_deadline_bounds_all_retries_together(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         job = await never.after(100).enqueue()
-        await it.run_until(after=1000)
+        await it.advance(1000, raises=False)
         with pytest.raises(JobFailed, match="DeadlineExceeded: its next run, in 10 s"):
             await job.result(timeout=1)
     assert starts == [100, 110, 120]
@@ -90,7 +90,7 @@ async def test_a_deadline_bounds_moves_and_its_time_is_kept_with_a_fixed_time(ap
 
     async with lab(app, start=START) as it:
         job = await poll.at(START + timedelta(seconds=50)).enqueue()
-        await it.run_until(after=1000)
+        await it.advance(1000)
         with pytest.raises(JobFailed, match="DeadlineExceeded"):
             await job.result(timeout=1)
         assert starts == [50, 60, 70]
@@ -106,21 +106,21 @@ async def test_a_retried_job_has_its_whole_deadline_again(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         job = await never.enqueue()
-        await it.run_until(after=22)
+        await it.advance(22, raises=False)
         assert starts == [0, 10, 20]
         record = await job.get()
         assert record is not None
         assert record.state == "failed"
         await app.retry(job.id)  # within its first deadline
-        assert await it.run_due() == 1
+        assert await it.drain(raises=False) == 1
         it.clock.move_ms(10_000)
         record = await job.get()
         assert record is not None
         assert record.state == "ready"
-        assert await it.run_due() == 1, "its retry is behind the first deadline, and runs"
+        assert await it.drain(raises=False) == 1, "its retry is behind the first deadline, and runs"
         await app.cancel(job.id)
         await app.retry(job.id, after=60)
-        assert await it.run_until(after=60) == 1
+        assert await it.advance(60, raises=False) == 1
 
 
 async def test_a_job_that_waited_past_its_deadline_fails_without_a_run(app: Mita) -> None:
@@ -130,7 +130,7 @@ async def test_a_job_that_waited_past_its_deadline_fails_without_a_run(app: Mita
     async with lab(app, start=START) as it:
         job = await send.enqueue()
         it.clock.move_ms(25_000)
-        assert await it.run_due() == 0
+        assert await it.drain() == 0
         with pytest.raises(JobFailed, match="DeadlineExceeded: this run could not start"):
             await job.result(timeout=1)
         record = await job.get()
@@ -149,7 +149,7 @@ async def test_time_that_passes_in_the_handler_counts(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         job = await slow.enqueue()
-        assert await it.run_due() == 1
+        assert await it.drain(raises=False) == 1
         with pytest.raises(JobFailed, match="DeadlineExceeded"):
             await job.result(timeout=1)
 
@@ -164,8 +164,8 @@ async def test_a_handler_that_spins_runs_once_per_second(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         await spin.enqueue()
-        assert await it.run_due() == FREE_MOVES + 1
-        assert await it.run_until(after=5) == 5
+        assert await it.drain() == FREE_MOVES + 1
+        assert await it.advance(5) == 5
     assert starts == [*[0.0] * (FREE_MOVES + 1), 1, 2, 3, 4, 5]
 
 
@@ -177,6 +177,6 @@ async def test_moves_of_a_person_count_too(app: Mita) -> None:
     async with lab(app, start=START) as it:
         job = await poll.after(100).enqueue()
         await app.reschedule(job.id, after=1)
-        assert await it.run_until(after=10) == 2
+        assert await it.advance(10) == 2
         with pytest.raises(JobFailed, match="TooManyReschedules"):
             await job.result(timeout=1)

@@ -27,10 +27,10 @@ async def test_no_job_runs_before_its_due_time(app: Mita) -> None:
         await note.after(10).enqueue("after ten")
         await note.at(START + timedelta(seconds=5)).enqueue("at five")
         await note.enqueue("now")
-        assert await it.run_due() == 1
-        await it.run_until(after=9.999)
+        assert await it.drain() == 1
+        await it.advance(9.999)
         assert [what for what, _ in ran] == ["now", "at five"]
-        await it.run_until(after=0.001)
+        await it.advance(0.001)
     assert ran == [("now", 0.0), ("at five", 5.0), ("after ten", 10.0)]
 
 
@@ -44,7 +44,7 @@ async def test_retries_have_the_delays_of_the_backoff(app: Mita) -> None:
 
     async with lab(app, start=START, roll=1.0) as it:
         handle = await never.enqueue()
-        assert await it.run_until(after=60) == 5
+        assert await it.advance(60, raises=False) == 5
         record = await handle.get()
     assert starts == [0, 1, 3, 7, 12]  # 1, 2, 4, and then the cap
     assert record is not None
@@ -72,7 +72,7 @@ async def test_the_delays_of_retries_can_be_a_list_or_a_function(app: Mita) -> N
         await listed.enqueue()
         await computed.enqueue("computed")
         await computed.options(retry=Retry(max_retries=1, waits=(7,))).enqueue("chosen")
-        await it.run_until(after=100)
+        await it.advance(100, raises=False)
     assert starts == {"listed": [0, 2, 6, 10], "computed": [0, 10, 30], "chosen": [0, 7]}
 
 
@@ -87,7 +87,7 @@ async def test_reschedules_never_count_as_attempts(app: Mita) -> None:
 
     async with lab(app) as it:
         handle = await wander.enqueue()
-        assert await it.run_until(after=timedelta(hours=2)) == 51
+        assert await it.advance(timedelta(hours=2)) == 51
         record = await handle.get()
     assert record is not None
     assert (record.result, record.attempts, record.reschedules) == (1, 0, 50)
@@ -104,7 +104,7 @@ async def test_unavailable_holds_only_the_jobs_of_its_key(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         await app.enqueue_many([call.call("slow", 1), call.call("slow", 2), call.call("quick", 3)])
-        await it.run_until(after=60)
+        await it.advance(60)
     assert starts == [("slow", 1, 0), ("quick", 3, 0), ("slow", 1, 30), ("slow", 2, 30)]
 
 
@@ -118,7 +118,7 @@ async def test_repeats_keep_their_interval(app: Mita) -> None:
 
     async with lab(app, start=START) as it:
         await app.repeat("tick", tick.call(), Every(90), limit=3)
-        assert await it.run_until(after=3600) == 3
+        assert await it.advance(3600) == 3
         [repeat] = await app.repeats.all()
     assert fires == [(90, True), (180, True), (270, True)]
     assert (repeat.state, repeat.count) == ("finished", 3)
@@ -134,7 +134,7 @@ async def test_declared_repeats_fire_in_their_zone(app: Mita) -> None:
         fires.append(job.fire_time.astimezone(UTC).isoformat())
 
     async with lab(app, start=datetime(2026, 3, 7, 12, tzinfo=UTC)) as it:
-        await it.run_until(after=timedelta(days=2))
+        await it.advance(timedelta(days=2))
     # 02:30 does not exist on the 8th
     assert fires == ["2026-03-08T07:00:00+00:00", "2026-03-09T06:30:00+00:00"]
 
@@ -142,7 +142,7 @@ async def test_declared_repeats_fire_in_their_zone(app: Mita) -> None:
 async def test_a_job_that_reschedules_itself_for_ever_does_not_hang_the_test(
     app: Mita, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mita.testing.laboratory.MOST_RUNS", 100)
+    monkeypatch.setattr("mita.testing.lab_runs.MOST_RUNS", 100)
 
     @app.task
     async def spin() -> None:
@@ -151,7 +151,7 @@ async def test_a_job_that_reschedules_itself_for_ever_does_not_hang_the_test(
     async with lab(app) as it:
         await spin.enqueue()
         with pytest.raises(UsageError, match="each run lead to another one"):
-            await it.run_due()
+            await it.drain()
 
 
 async def test_sync_functions_run_and_the_app_has_its_own_store_again_afterwards(app: Mita) -> None:
@@ -162,7 +162,7 @@ async def test_sync_functions_run_and_the_app_has_its_own_store_again_afterwards
     before = app.url
     async with lab(app) as it:
         handle = await double.enqueue(21)
-        await it.run_due()
+        await it.drain()
         assert await handle.result() == 42
         assert app.url.scheme == "memory"
     assert app.url == before

@@ -87,7 +87,7 @@ async def test_result_sync_is_refused_in_a_test_without_a_worker() -> None:
 
     async with lab(app) as bench:
         handle = await parent.enqueue()
-        await bench.run_due()
+        await bench.drain(raises=False)
         record = await app.get(handle.id)
     assert record is not None
     assert record.error is not None

@@ -104,7 +104,7 @@ async def test_jobs_under_the_name_of_the_function_still_run(app: Mita) -> None:
         later = Mita("memory://")
         module("shop.mail", later)
         it._inline._tasks = later._known
-        assert await it.run_due() == 1
+        assert await it.drain() == 1
         assert await job.result() == "shop.mail"
 
 
@@ -213,5 +213,5 @@ async def test_the_middleware_of_the_app_is_around_its_runs(
         app.middleware(around)
     async with lab(app) as it:
         await process.enqueue()
-        await it.run_due()
+        await it.drain()
     assert log == ["shop.mail.process"]

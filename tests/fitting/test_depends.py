@@ -458,11 +458,11 @@ async def test_a_test_replaces_what_providers_make(app: Mita) -> None:
     async with lab(app) as it:
         it.override(real, "a fake")
         first, second = await untyped(use).enqueue(), await untyped(use_sync).enqueue()
-        assert await it.run_due() == 2
+        assert await it.drain() == 2
         assert await first.result() == "session on a fake"
         assert await second.result() == "a fake"
     async with lab(app) as it:  # the next lab knows nothing of it
         job = await untyped(use).options(retry=ONE_TRY).enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         with pytest.raises(JobFailed, match="must not connect"):
             await job.result()

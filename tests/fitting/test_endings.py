@@ -99,7 +99,7 @@ async def test_what_a_handler_returns_or_raises(
     task = declare(app, resource, act, kind, retry=ONE_TRY, **options)
     async with lab(app) as it:
         job = await task.enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         record = await job.get()
         assert record.state == state, record
         assert resource.seen == [f"async {seen}", f"sync {seen}"]
@@ -129,10 +129,10 @@ async def test_a_handler_that_sleeps_or_waits(
     task = declare(app, resource, act, kind)
     async with lab(app) as it:
         job = await task.enqueue()
-        await it.run_due()
+        await it.drain()
         assert resource.seen == ["async Suspend", "sync Suspend"]
         await it.signal(job.id, "go")
-        assert await it.run_until(after=61) == 1
+        assert await it.advance(61) == 1
         assert resource.seen[2:] == ["async ok", "sync ok"]
         assert (await job.get()).state == "succeeded"
 
@@ -315,7 +315,7 @@ async def test_a_handler_is_not_called_if_a_provider_failed_and_others_are_clean
 
     async with lab(app) as it:
         await untyped(use).enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
     assert resource.seen == ["async OSError", "sync OSError"]
     assert log == []
 

@@ -185,8 +185,8 @@ async def test_a_lab_enters_it_at_the_first_run_unless_a_test_replaces_it(
     async with lab(app) as it:
         await use.enqueue()
         assert log == []
-        await it.run_due()
-        await it.run_due()
+        await it.drain()
+        await it.drain()
         assert log == ["settings", "open db", "session"]
     assert log[3:] == ["close", "settings over"]
     log.clear()
@@ -194,6 +194,6 @@ async def test_a_lab_enters_it_at_the_first_run_unless_a_test_replaces_it(
     async with lab(app) as it:
         it.override(pool, fake)
         job = await use.enqueue()
-        await it.run_due()
+        await it.drain()
         assert await job.result() == id(fake)
     assert log == ["settings", "session", "settings over"]

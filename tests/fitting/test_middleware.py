@@ -67,7 +67,7 @@ async def test_it_is_around_every_run_in_the_order_of_declaration(
     async with lab(app) as it:
         for task in tasks:
             job = await task.enqueue(1)
-            await it.run_due()
+            await it.drain()
             assert await job.result() == 7
             assert log == [f"outer of {task.name}", "inner v", "inner saw 7", "outer saw 7"]
             log.clear()
@@ -86,7 +86,7 @@ async def test_it_sees_the_error_of_the_handler(app: Mita, log: list[str]) -> No
     async with lab(app) as it:
         for task in tasks_of(app, fail):
             job = await task.enqueue(1)
-            await it.run_due()
+            await it.drain(raises=False)
             with pytest.raises(JobFailed, match="ValueError: no"):
                 await job.result()
             assert log[2:] == ["inner saw ValueError", "outer saw ValueError"]
@@ -101,7 +101,7 @@ async def test_it_sees_the_error_of_a_provider(app: Mita, log: list[str]) -> Non
 
     async with lab(app) as it:
         await untyped(use).enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
     assert log[2:] == ["inner saw ValueError", "outer saw ValueError"]
 
 
@@ -119,7 +119,7 @@ async def test_it_can_raise_another_error_instead(app: Mita, error: Exception, s
     async with lab(app) as it:
         for task in tasks_of(app, fail):
             job = await task.options(retry=Retry(max_retries=3)).enqueue(1)
-            await it.run_due()
+            await it.drain(raises=False)
             assert (await job.get()).state == state
 
 
@@ -132,7 +132,7 @@ async def test_it_cannot_turn_a_failure_into_a_success(app: Mita) -> None:
     async with lab(app) as it:
         for task in tasks_of(app, fail):
             job = await task.enqueue(1)
-            await it.run_due()
+            await it.drain(raises=False)
             assert (await job.get()).state == "failed"
 
 
@@ -144,7 +144,7 @@ async def test_an_error_of_its_own_names_it(app: Mita) -> None:
     async with lab(app) as it:
         for task in tasks_of(app, lambda: 1):
             job = await task.enqueue(1)
-            await it.run_due()
+            await it.drain(raises=False)
             with pytest.raises(JobFailed, match=r"no log \(raised by middleware .*broken\)"):
                 await job.result()
 
@@ -162,7 +162,7 @@ async def test_it_does_not_see_a_job_whose_arguments_cannot_be_read(
         app._registry.tasks["changed"].arguments.__dict__["_codec"] = tasks_of(app, fail)[
             0
         ].arguments._codec
-        await it.run_due()
+        await it.drain(raises=False)
         record = await job.get()
         assert record is not None
         assert record.state == "failed"

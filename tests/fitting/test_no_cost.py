@@ -62,6 +62,6 @@ async def test_its_runs_never_reach_the_code_of_dependencies(app: Mita, kind: st
         await task.enqueue()
         inline: Inline = it._inline
         with calls() as called:
-            assert (await inline.step()).runs == 1
+            assert (await inline.step()).run is not None
     assert "run.py" in called
     assert bool(PARTS & set(called)) is (kind == "with dependency")

@@ -77,7 +77,7 @@ async def test_the_flow_ends_with_the_steps_that_were_added() -> None:
     flow.add(it.tell.call(scan.result))
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain()
         await run.wait()
         record = await shown(run)
     assert sorted(it.calls[1:]) == ["count a", "count bb", "tell scanned", "total [1, 2]"]
@@ -91,11 +91,11 @@ async def test_a_run_that_fails_adds_nothing() -> None:
     it.broken = {"scan"}
     async with lab(it.app) as at:
         run = await it.app.chain(it.scan.call(["a"])).enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         assert it.calls == ["scan"]
         assert states(await shown(run)) == []
         it.broken = set()
-        await at.run_until(after=DAY)  # its retry
+        await at.advance(DAY)  # its retry
         await run.wait()
     assert it.calls == ["scan", "scan", "count a", "total [1]"]
 
@@ -105,14 +105,14 @@ async def test_an_added_step_that_fails_fails_the_flow_and_can_be_retried() -> N
     it.broken = {"count a"}
     async with lab(it.app) as at:
         run = await it.app.chain(it.scan.call(["a", "bb"])).enqueue()
-        await at.run_until(after=DAY)
+        await at.advance(DAY, raises=False)
         with pytest.raises(JobFailed, match="some of the steps that step 1 added failed"):
             await run.wait()
         record = await shown(run)
         assert states(record) == ["count failed", "count succeeded", "total cancelled"]
         it.broken = set()
         assert await run.retry() == 2
-        await at.run_due()
+        await at.drain()
         await run.wait()
         assert (await shown(run)).state == "succeeded"
     assert it.calls[-2:] == ["count a", "total [1, 2]"]
@@ -123,11 +123,11 @@ async def test_an_added_step_that_is_retried_brings_its_flow_back() -> None:
     it.broken = {"count a"}
     async with lab(it.app) as at:
         run = await it.app.chain(it.scan.call(["a"])).enqueue()
-        await at.run_until(after=DAY)
+        await at.advance(DAY, raises=False)
         assert (await shown(run)).state == "failed"
         it.broken = set()
         await it.app.retry((await shown(run)).steps[1].id)
-        await at.run_due()
+        await at.drain()
         await run.wait()
 
 
@@ -136,9 +136,9 @@ async def test_cancelling_the_flow_cancels_what_was_added() -> None:
     it.broken = {"count a"}
     async with lab(it.app) as at:
         run = await it.app.chain(it.scan.call(["a"])).enqueue()
-        await at.run_due()  # `count` waits for its retry
+        await at.drain(raises=False)  # `count` waits for its retry
         assert await run.cancel() == 2
-        await at.run_due()
+        await at.drain()
         with pytest.raises(JobCancelled):
             await run.wait()
         assert states(await shown(run)) == ["count cancelled", "total cancelled"]
@@ -157,7 +157,7 @@ async def test_added_steps_add_steps() -> None:
 
     async with lab(app) as at:
         run = await app.chain(visit.call("/", 3)).enqueue()
-        await at.run_due()
+        await at.drain()
         await run.wait()
         record = await shown(run)
     assert len(visited) == len(set(visited)) == 1 + 2 + 4 + 8
@@ -170,7 +170,7 @@ async def test_many_steps_add_many() -> None:
     async with lab(it.app) as at:
         calls = [it.scan.call(["x"]) for _ in range(120)] + [it.scan.call(["x"] * 150)]
         run = await it.app.group(calls).enqueue()
-        await at.run_due()
+        await at.drain()
         await run.wait()
         record = await shown(run)
     assert it.calls.count("count x") == 120 + 150
@@ -185,14 +185,14 @@ async def test_a_retried_step_adds_after_its_counter_has_ended() -> None:
     async with lab(it.app) as at:
         calls: Sequence[Any] = [it.tell.call("x")] * 120
         run = await it.app.group([it.scan.call(["x"]), *calls]).enqueue()
-        await at.run_until(after=DAY)
+        await at.advance(DAY, raises=False)
         assert (await shown(run)).state == "failed"
         it.broken = {"count x"}
         assert await run.retry() == 1
-        await at.run_due()
+        await at.drain(raises=False)
         assert (await shown(run)).state == "running"  # until what was added has ended
         it.broken = set()
-        await at.run_until(after=DAY)
+        await at.advance(DAY)
         await run.wait()
     assert it.calls[-2:] == ["count x", "total [1]"]
 
@@ -209,18 +209,18 @@ async def test_what_was_retried_counts_when_its_records_are_gone() -> None:
     async with lab(it.app) as at:
         calls = [it.tell.call("x"), it.scan.call(["y"]), it.scan.call(["z"]), nap.call()]
         run = await it.app.group(calls).enqueue()
-        await at.run_until(after=3600)
+        await at.advance(3600, raises=False)
         it.broken = {"count y"}
         await run.retry()
-        await at.run_until(after=3600)
+        await at.advance(3600, raises=False)
         it.broken = set()
         await run.retry()
-        await at.run_until(after=DAY)
+        await at.advance(DAY)
         for step in (await shown(run)).steps:
             if step.state == "succeeded":
                 await it.app.delete(step.id)
         assert (await shown(run)).state == "running"
-        await at.run_until(after=2 * DAY)
+        await at.advance(2 * DAY)
         await run.wait()
 
 
@@ -245,7 +245,7 @@ async def test_a_worker_that_dies_after_its_counter_was_told(
     monkeypatch.setattr(inline, "settle", settle)
     async with lab(it.app) as at:
         run = await it.app.chain(it.scan.call(["a"]), it.tell.call).enqueue()
-        await at.run_until(after=DAY)
+        await at.advance(DAY)
         await run.wait()
         assert (await shown(run)).state == "succeeded"
     assert died
@@ -272,7 +272,7 @@ async def test_a_worker_that_dies_before_its_counter_was_told(
     monkeypatch.setattr(runs, "store_added", store_added)
     async with lab(it.app) as at:
         run = await it.app.chain(it.scan.call(["a"])).enqueue()
-        await at.run_until(after=DAY)
+        await at.advance(DAY)
         await run.wait()
         alive = [job for job in (await it.app.jobs(limit=100)).jobs if job.state != "succeeded"]
     assert died
@@ -287,7 +287,7 @@ async def fails_with(it: Crawl) -> str:
     """Run the task `wrong` in a flow, and return its error."""
     async with lab(it.app) as at:
         await it.app.chain(it.app.tasks["wrong"].call()).enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         [error] = {job.error for job in (await it.app.jobs(task="wrong")).jobs}
     return error or ""
 
@@ -296,7 +296,7 @@ async def test_a_job_in_no_flow_adds_nothing() -> None:
     it = Crawl()
     async with lab(it.app) as at:
         job = await it.scan.enqueue(["a"])
-        await at.run_due()
+        await at.drain(raises=False)
         record = await job.get()
     assert record is not None
     assert "is in no flow, so it can add no steps: enqueue it as a step" in (record.error or "")
@@ -344,6 +344,6 @@ async def test_a_sync_handler_adds_steps() -> None:
 
     async with lab(it.app) as at:
         run = await it.app.chain(scan_sync.call()).enqueue()
-        await at.run_due()
+        await at.drain()
         await run.wait()
     assert it.calls == ["count a", "total [1]"]

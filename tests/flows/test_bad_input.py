@@ -206,7 +206,7 @@ async def test_adding_to_a_flow_that_was_enqueued_and_one_that_ended(tmp_path: P
         run = await it.flow.enqueue()
         with pytest.raises(UsageError, match=says):
             it.flow.add(it.number.call(3), after=[it.one])
-        await at.run_due()
+        await at.drain()
         await run.wait(timeout=1)
         with pytest.raises(UsageError, match=says):
             it.flow.add(it.number.call(3))
@@ -219,7 +219,7 @@ async def test_the_same_flow_enqueued_twice_is_two_flows(tmp_path: Path) -> None
     it = Bench(tmp_path)
     async with lab(it.app) as at:
         runs = [await it.flow.enqueue(), await it.flow.enqueue()]
-        await at.run_due()
+        await at.drain()
         assert [await run.result(it.one) for run in runs] == [1, 1]
     assert runs[0].id != runs[1].id
 
@@ -320,12 +320,12 @@ async def test_children_that_cannot_be(tmp_path: Path) -> None:
     async with lab(it.app) as at:
         for says in cases:
             job = await parent.enqueue(says)
-            await at.run_due()
+            await at.drain(raises=False)
             with pytest.raises(JobFailed, match=says):
                 await job.result()
         assert {job.task for job in (await it.app.jobs()).jobs} == {"parent"}
         parents = await twice.enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         with pytest.raises(JobFailed, match="child 'a' occurs twice in one run of task 'twice'"):
             await parents.result()
 
@@ -360,13 +360,13 @@ async def test_steps_that_a_handler_cannot_add(tmp_path: Path) -> None:
     async with lab(it.app) as at:
         for says in cases:
             run = await it.app.chain(adder.call(says)).enqueue()
-            await at.run_due()
+            await at.drain(raises=False)
             record = await run.get()
             assert record is not None
             [step] = record.steps
             assert says in step.error
         alone = await adder.enqueue("leave out .at")
-        await at.run_due()
+        await at.drain(raises=False)
         with pytest.raises(JobFailed, match=r"is in no flow, so it can add no steps: enqueue it"):
             await alone.result()
         tasks = {job.task for job in (await it.app.jobs(limit=100)).jobs}

@@ -71,7 +71,7 @@ async def it(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Gr
     app = Mita(f"sqlite:///{tmp_path}/jobs.db", retry=Retry(max_retries=0, max_crashes=0))
     if request.param == "lab":
         async with lab(app) as at:
-            yield Ground(app, at.run_due, at.clock)
+            yield Ground(app, lambda: at.drain(raises=False), at.clock)
     else:
         async with app:
             yield Ground(app, lambda: app.worker(until_empty=True).run())

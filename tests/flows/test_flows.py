@@ -52,7 +52,7 @@ async def test_a_step_gets_the_result_of_the_step_before_it() -> None:
     words = flow.add(it.count.call(page.result))
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain()
         assert await run.result(words) == len("page x")
         record = await run.get()
     assert it.calls == ["fetch x", "count page x"]
@@ -69,7 +69,7 @@ async def test_fan_out_and_fan_in() -> None:
     flow.add(it.tell.call("done"), after=[total])
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain()
         assert await run.result(total) == sum(range(10)) + 3
         await run.wait()
     assert it.calls[-2:] == ["add [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] 3", "tell done"]
@@ -82,7 +82,7 @@ async def test_results_in_another_order() -> None:
     flow.add(it.add.call(flow.results([two, one, two])))
     async with lab(it.app) as at:
         await flow.enqueue()
-        await at.run_due()
+        await at.drain()
     assert it.calls[-1] == "add [2, 1, 2] 0"
 
 
@@ -92,7 +92,7 @@ async def test_a_large_group_with_a_callback() -> None:
         run = (
             await it.app.group([it.count.call("x") for _ in range(250)]).then(it.add.call).enqueue()
         )
-        await at.run_due()
+        await at.drain()
         await run.wait()
         record = await run.get()
     assert it.calls[-1] == f"add {[1] * 250} 0"
@@ -106,7 +106,7 @@ async def test_a_chain() -> None:
     chain = it.app.chain(it.fetch.call("x"), it.count.call, it.tell.call("end"))
     async with lab(it.app) as at:
         run = await chain.enqueue()
-        await at.run_due()
+        await at.drain()
         await run.wait()
         assert [await run.result(step) for step in chain.steps] == ["page x", 6, None]
     assert it.calls == ["fetch x", "count page x", "tell end"]
@@ -122,7 +122,7 @@ async def test_a_failure_cancels_what_follows_at_once() -> None:
     other = flow.add(it.tell.call("other"))
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         record = await run.get()
         assert record is not None
         states = [step.state for step in record.steps]
@@ -153,7 +153,7 @@ async def test_an_always_step_runs_however_others_end() -> None:
     flow.add(report.call(), after=[bad, good], always=True)
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         record = await run.get()
     assert record is not None
     assert record.steps[2].state == "succeeded"
@@ -170,10 +170,10 @@ async def test_retry_brings_back_what_was_cancelled() -> None:
     flow.add(it.add.call(flow.results([words])))
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         it.broken = set()
         assert await run.retry() == 3
-        await at.run_due()
+        await at.drain()
         record = await run.get()
     assert record is not None
     assert [step.state for step in record.steps] == ["succeeded"] * 3
@@ -186,12 +186,12 @@ async def test_retrying_the_failed_job_alone_brings_its_dependants_back() -> Non
     it.broken = {"fetch x"}
     async with lab(it.app) as at:
         run = await it.app.chain(it.fetch.call("x"), it.count.call).enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         it.broken = set()
         record = await run.get()
         assert record is not None
         await it.app.retry(record.steps[0].id)
-        await at.run_due()
+        await at.drain()
         record = await run.get()
     assert record is not None
     assert record.state == "succeeded"
@@ -204,7 +204,7 @@ async def test_cancelling_a_step_cancels_what_follows() -> None:
         record = await run.get()
         assert record is not None
         await it.app.cancel(record.steps[1].id)
-        await at.run_due()
+        await at.drain()
         record = await run.get()
     assert record is not None
     assert [step.state for step in record.steps] == ["succeeded", "cancelled", "cancelled"]
@@ -216,7 +216,7 @@ async def test_cancelling_the_flow() -> None:
     async with lab(it.app) as at:
         run = await it.app.chain(it.fetch.call("x"), it.count.call).enqueue()
         assert await run.cancel("not needed") == 2
-        await at.run_due()
+        await at.drain()
         record = await run.get()
     assert it.calls == []
     assert record is not None
@@ -233,7 +233,7 @@ async def test_a_step_that_was_deleted_does_not_hold_up_the_flow() -> None:
         store = await it.app.open_store()
         await store.amend([record.steps[0].id], CancelJob(60_000))
         await store.amend([record.steps[0].id], DeleteJob())
-        await at.run_until(after=120)
+        await at.advance(120)
         record = await run.get()
         await store.close()
     assert record is not None
@@ -279,7 +279,7 @@ async def test_a_page_of_flows() -> None:
         first = await it.app.flows(limit=2)
         rest = await it.app.flows(after=first.after)
         assert {flow.state for flow in first.flows} == {"running"}
-        await at.run_due()
+        await at.drain()
         states = {flow.state for flow in (await it.app.flows()).flows}
     names = [flow.name for flow in (*first.flows, *rest.flows)]
     assert sorted(names) == ["c0", "c1", "c2"]
@@ -300,7 +300,7 @@ async def test_expiry_and_deadline_count_from_when_a_step_can_start() -> None:
     chain = it.app.chain(wait_a_day.call(), hurried.call)
     async with lab(it.app) as at:
         run = await chain.enqueue()
-        await at.run_until(after=timedelta(days=2))
+        await at.advance(timedelta(days=2))
         assert await run.result(chain.steps[1]) == 1
 
 
@@ -317,8 +317,8 @@ async def test_a_waiting_step_that_a_person_reschedules_starts_no_earlier() -> N
     async with lab(it.app) as at:
         run = await chain.enqueue()
         await it.app.reschedule(f"{run.id}.000002", after=0)
-        await at.run_until(after=1800)
+        await at.advance(1800)
         assert it.calls == []
-        await at.run_until(after=3600)
+        await at.advance(3600)
         assert await run.result(chain.steps[1]) == 3
     assert it.calls == ["count xyz"]

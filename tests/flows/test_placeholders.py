@@ -46,7 +46,7 @@ async def got(it: Bench, flow: Any) -> Any:
     """What the last step of the flow got."""
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain()
         await run.wait(timeout=1)
     return it.got[-1]
 

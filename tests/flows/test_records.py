@@ -47,7 +47,7 @@ async def test_the_steps_that_ended_are_counted_and_a_retried_one_counts_as_it_i
         calls = [it.part.call(n) for n in range(members)]
         run = await it.app.group(calls).then(it.add.call).enqueue()
         assert await counts(it.app) == (0, 0, members + 1, True)
-        await at.run_due()
+        await at.drain(raises=False)
         assert await counts(it.app) == (members + 1, 2, members + 1, True)
         record = await run.get()
         assert record is not None
@@ -57,7 +57,7 @@ async def test_the_steps_that_ended_are_counted_and_a_retried_one_counts_as_it_i
         await run.retry()
         assert await counts(it.app) == (members - 2, 0, members + 1, True)
         await it.app.resume("default")
-        await at.run_due()
+        await at.drain(raises=False)
         assert await counts(it.app) == (members + 1, 1, members + 1, True)
 
 
@@ -89,7 +89,7 @@ async def test_steps_that_were_added_are_not_counted_but_their_adder_ends_with_t
         await it.app.pause("default")
         assert await counts(it.app) == (0, 0, 1, True)
         await it.app.resume("default")
-        await at.run_due()
+        await at.drain(raises=False)
         assert await counts(it.app) == (1, 0, 1, True)
         record = await run.get()
     assert record is not None

@@ -111,11 +111,11 @@ async def calls_of_a_group(members: int) -> list[int]:
             run = await group.enqueue()
         with calls_counted() as cancel:
             assert await run.cancel() == members + 1
-        await it.run_due()
+        await it.drain()
         with calls_counted() as retry:
             assert await run.retry() == members + 1
         with calls_counted() as runs:
-            await it.run_until(after=5)
+            await it.advance(5)
         with calls_counted() as get:
             record = await run.get()
     assert record is not None
@@ -135,7 +135,7 @@ async def test_a_flow_with_counters_is_not_woken_by_them() -> None:
     app, _ = large_app(keep=60)
     async with lab(app) as it:
         run = await app.group([app.tasks["one"].call(n) for n in range(350)]).enqueue()
-        await it.run_due()
+        await it.drain()
         record = await app.get(run.id)
     assert record is not None
     assert {line.kind for line in record.timeline} <= {"created", "started", "succeeded"}
@@ -152,7 +152,7 @@ async def test_a_patrol_knows_what_counters_know(monkeypatch: pytest.MonkeyPatch
     async with lab(app) as it:
         run = await app.group([app.tasks["one"].call(n) for n in range(150)]).enqueue()
         monkeypatch.setitem(own_jobs._RUN, GATHER_TASK, asleep)
-        await it.run_until(after=3600)
+        await it.advance(3600, raises=False)
         record = await run.get()
     assert record is not None
     assert record.state == "failed"
@@ -163,16 +163,16 @@ async def test_a_large_flow_that_is_retried_succeeds_when_its_steps_are_gone() -
     broken |= set(range(0, 250, 2))
     async with lab(app) as it:
         run = await app.group([app.tasks["one"].call(n) for n in range(250)]).enqueue()
-        await it.run_due()
+        await it.drain(raises=False)
         record = await run.get()
         assert record is not None
         assert record.state == "failed"
         broken.clear()
         assert await run.retry() == 125
         store = await app.open_store()
-        await it.run_due()
+        await it.drain()
         await store.prune(1000, 0)
-        await it.run_until(after=60)
+        await it.advance(60)
         assert await run.get() is None  # it has succeeded: a failed flow is kept
         await store.close()
 
@@ -193,10 +193,10 @@ async def test_the_end_of_a_large_flow_that_was_retried_is_read_by_counter(
     async with lab(app) as it:
         run = await app.group([app.tasks["one"].call(n) for n in range(600)]).enqueue()
         await run.cancel()
-        await it.run_due()
+        await it.drain()
         assert await run.retry() == 600
         monkeypatch.setattr(MemoryStore, "once_values", once_values)
-        await it.run_until(after=5)
+        await it.advance(5)
         record = await run.get()
     assert record is not None
     assert record.state == "succeeded"

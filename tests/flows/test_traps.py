@@ -55,7 +55,7 @@ async def test_a_failed_member_does_not_let_its_callback_wait_for_ever() -> None
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         assert await ends(run) == ["failed", "failed", "succeeded", "succeeded", "cancelled"]
     assert not [call for call in it.calls if call.startswith("add")]
 
@@ -66,10 +66,10 @@ async def test_a_member_that_ends_after_its_callback_was_cancelled_is_not_lost()
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         it.broken = set()
         await it.app.retry(step_id(run.id, 1))
-        await at.run_until(after=1)
+        await at.advance(1)
         assert await ends(run) == ["succeeded"] * 5
     assert it.calls[-1] == "add [1, 9] 0"
     assert it.calls.count("add [1, 9] 0") == it.calls.count("fetch slow") == 1
@@ -82,12 +82,12 @@ async def test_the_result_of_a_pruned_member_is_there_when_the_other_is_retried(
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         store = store_of(at)
         await store.amend([step_id(run.id, 2), step_id(run.id, 3)], DeleteJob())
         it.broken = set()
         await run.retry()
-        await at.run_until(after=1)
+        await at.advance(1)
         assert (await ends(run))[4] == "succeeded"
     assert it.calls[-1] == "add [1, 9] 0"
 
@@ -98,10 +98,10 @@ async def test_a_retry_in_bulk_brings_the_flow_back() -> None:
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         it.broken = set()
         await it.app.retry_many(task="count")
-        await at.run_until(after=1)
+        await at.advance(1)
         assert await ends(run) == ["succeeded"] * 5
 
 
@@ -111,10 +111,10 @@ async def test_a_member_that_is_rescheduled_brings_the_flow_back() -> None:
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         it.broken = set()
         await it.app.reschedule(step_id(run.id, 1), after=60)
-        await at.run_until(after=61)
+        await at.advance(61)
         assert await ends(run) == ["succeeded"] * 5
 
 
@@ -124,11 +124,11 @@ async def test_a_flow_is_retried_and_cancelled_by_its_id() -> None:
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         it.broken = set()
         assert await it.app.retry(run.id) == "done"
         assert await it.app.cancel(run.id, "not needed") == "done"
-        await at.run_until(after=1)
+        await at.advance(1)
         assert await ends(run) == ["cancelled", "cancelled", "succeeded", "succeeded", "cancelled"]
         assert await it.app.cancel(run.id) == "too late"
         with pytest.raises(JobCancelled):
@@ -141,11 +141,11 @@ async def test_a_cancelled_step_is_not_retried_alone() -> None:
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         before = await ends(run)
         with pytest.raises(UsageError, match=r"waits for '.*000001', which is failed: retry that"):
             await it.app.retry(step_id(run.id, 4))
-        await at.run_until(after=LONG_S)
+        await at.advance(LONG_S)
         assert await ends(run) == before
 
 
@@ -155,11 +155,11 @@ async def test_a_cancelled_step_that_a_person_brings_back_by_hand_is_cancelled_a
     it.broken = {"count x"}
     async with lab(it.app) as at:
         run = await fan_in(it)
-        await at.run_due()
+        await at.drain(raises=False)
         store = store_of(at)
         await store.amend([run.id], RetryJob(When(1)))
         await store.amend([step_id(run.id, 4)], RetryJob(When(at=LATEST)))
-        await at.run_until(after=LONG_S)
+        await at.advance(LONG_S)
         assert await ends(run) == ["failed", "failed", "succeeded", "succeeded", "cancelled"]
 
 
@@ -168,7 +168,7 @@ async def test_a_cancel_in_bulk_cancels_what_follows() -> None:
     async with lab(it.app) as at:
         run = await fan_in(it)
         await it.app.cancel_many(task="fetch")
-        await at.run_due()
+        await at.drain()
         assert await ends(run) == ["cancelled", "succeeded", "cancelled", "cancelled", "cancelled"]
 
 
@@ -193,12 +193,12 @@ async def test_a_member_that_ends_before_the_flow_is_stored_is_not_missed(
         async def store_jobs(self: Any, jobs: Sequence[Any], started: Any) -> None:
             for job in jobs:
                 await whole(self, [job], started)
-                await at.run_due()
+                await at.drain()
 
         monkeypatch.setattr(type(tools), "store_jobs", store_jobs)
         calls = [it.count.call("x" * n) for n in range(4)]
         run = await it.app.group(calls).then(it.add.call).enqueue()
-        await at.run_due()
+        await at.drain()
         assert await ends(run) == ["succeeded"] * 6
     assert it.calls[-1] == "add [0, 1, 2, 3] 0"
     assert len(it.calls) == 5
@@ -221,7 +221,7 @@ async def test_a_flow_that_is_stored_in_part_ends(
         monkeypatch.setattr(type(tools), "store_jobs", store_jobs)
         with pytest.raises(StopsError):
             await fan_in(it)
-        await at.run_until(after=LONG_S)
+        await at.advance(LONG_S)
         jobs = [await it.app.get(job.id) for job in (await it.app.jobs()).jobs]
     assert len(jobs) == stored
     for job in jobs:
@@ -247,7 +247,7 @@ async def test_a_flow_whose_enqueue_dies_before_its_last_word_ends_by_itself(
         with pytest.raises(StopsError):
             await fan_in(it)
         store.arrive = arrive  # type: ignore[method-assign]
-        await at.run_until(after=60)
+        await at.advance(60)
         [flow] = (await it.app.flows()).flows
     assert flow.state == "succeeded"
 
@@ -290,8 +290,8 @@ async def test_a_worker_that_dies_while_it_tells_of_a_failure_leaves_nothing_wai
         with monkeypatch.context() as patch:
             dies_after(calls)(patch, store)
             with pytest.raises(StopsError):
-                await at.run_due()
-        await at.run_until(after=LONG_S)
+                await at.drain()
+        await at.advance(LONG_S)
         assert await ends(run) == ["failed", "failed", "cancelled", "cancelled"]
 
 
@@ -322,9 +322,9 @@ async def test_a_success_that_was_settled_and_not_counted_is_no_lost_step() -> N
 
         store.arrive = arrive  # type: ignore[method-assign]
         with pytest.raises(StopsError):
-            await at.run_due()
+            await at.drain()
         store.arrive = whole  # type: ignore[method-assign]
-        await at.run_until(after=600)
+        await at.advance(600)
         assert await run.get() is None  # it succeeded: a cancelled flow would be kept
     assert sorted(calls[:3]) == ["member 0", "member 1", "member 2"]
     assert calls[3:] == ["callback [0, 1, 2]"]
@@ -337,10 +337,10 @@ async def test_a_step_that_was_told_all_and_not_woken_starts() -> None:
         run = await fan_in(it)
         store, id = store_of(at), step_id(run.id, 4)
         await store.amend([id], CancelJob(LONG_S * 1000))
-        await at.run_due()
+        await at.drain()
         await store.amend([id], RetryJob(When(at=LATEST)))
         await store.amend([run.id], RetryJob(When(1)))
-        await at.run_until(after=60)
+        await at.advance(60)
         assert await ends(run) == ["succeeded"] * 5
     assert it.calls.count("add [1, 9] 0") == 1
 
@@ -356,11 +356,11 @@ async def test_a_step_that_waits_is_not_polled() -> None:
         late = flow.add(it.fetch.after(10 * 3600).call("late"))
         flow.add(it.count.call(late.result))
         run = await flow.enqueue()
-        await at.run_until(after=9 * 3600)
+        await at.advance(9 * 3600)
         waiting = await it.app.get(step_id(run.id, 2))
         assert waiting is not None
         assert (waiting.started, waiting.reschedules, len(waiting.timeline)) == (None, 0, 1)
-        await at.run_until(after=2 * 3600)
+        await at.advance(2 * 3600)
         assert await ends(run) == ["succeeded"] * 3
 
 
@@ -382,7 +382,7 @@ async def test_a_member_that_tells_several_times_releases_its_callback_once(repe
 
         store.arrive = arrive  # type: ignore[method-assign]
         run = await fan_in(it)
-        await at.run_until(after=60)
+        await at.advance(60)
         assert await ends(run) == ["succeeded"] * 5
     assert it.calls.count("add [1, 9] 0") == 1
     assert len(it.calls) == 4

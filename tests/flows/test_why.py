@@ -64,7 +64,7 @@ async def test_a_step_that_waits_names_the_step_that_holds_it_up() -> None:
     async with lab(it.app) as at:
         await it.app.hold("gpu", after=3600)
         run = await it.fan([f"k{n}" if n != 6 else "gpu" for n in range(12)]).enqueue()
-        await at.run_due()
+        await at.drain()
         first, near, *_ = await it.app.explain(step_id(run.id, 13))
     assert first.text == "it waits for 1 of 12 steps: step 7 (resize) is blocked"
     assert first.evidence["steps"] == [step_id(run.id, 7)]
@@ -82,7 +82,7 @@ async def test_a_few_of_many_are_named_and_those_first_that_need_somebody() -> N
         run = await it.fan(["a", "b", "c", "d", "e"]).enqueue()
         await it.app.resume("default")
         other = await it.fan(["gpu", *"xyz"]).enqueue()
-        await at.run_due()
+        await at.drain()
         reasons = await it.app.explain(step_id(other.id, 5))
         ended = await it.app.explain(step_id(run.id, 6))
     assert reasons[0].text == "it waits for 1 of 4 steps: step 1 (resize) is blocked"
@@ -148,7 +148,7 @@ async def test_the_reason_is_found_at_the_end_of_a_long_chain() -> None:
         last = flow.add(it.tell.call(), after=[last])
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain()
         first, near, *_ = await it.app.explain(step_id(run.id, last.number))
     assert first.text == "it waits for 1 of 1 steps: step 300 (tell) is waiting"
     assert near.text == "step 1 (approve): it waits for the signal 'ok' (without a time-out)"
@@ -163,7 +163,7 @@ async def test_a_step_that_was_cancelled_names_the_one_that_failed() -> None:
         last = flow.add(it.tell.call(), after=[last])
     async with lab(it.app) as at:
         run = await flow.enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         [reason] = await it.app.explain(step_id(run.id, 4))
         flow_failed, step_failed = await it.app.explain(run.id)
     assert reason.code is ReasonCode.CANCELLED
@@ -179,7 +179,7 @@ async def test_several_failed_steps_are_retried_with_their_flow() -> None:
     async with lab(it.app) as at:
         keys = [f"{FORBIDDEN} {n}" if n in (99, 102) else f"k{n}" for n in range(150)]
         run = await it.fan(keys).enqueue()
-        await at.run_due()
+        await at.drain(raises=False)
         [reason] = await it.app.explain(step_id(run.id, 151))
     assert "because 2 steps failed, among them step 100 (resize): ValueError" in reason.text
     assert reason.command == ("retry", run.id)
@@ -214,7 +214,7 @@ async def test_a_flow_waits_for_what_a_step_has_added() -> None:
     async with lab(it.app) as at:
         await it.app.hold("gpu", after=3600)
         run = await it.app.chain(it.split.call()).enqueue()
-        await at.run_due()
+        await at.drain()
         first, added = await it.app.explain(run.id)
         assert first.text == "flow 'chain' waits for 1 of 1 steps: step 1 (split) has succeeded"
         assert added.text == "step 1 (split) has added steps that have not ended"

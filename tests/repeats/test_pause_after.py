@@ -276,7 +276,7 @@ async def test_the_lab_pauses_it_too() -> None:
     app = Mita("memory://")
     failing(app, iter([True] * 100))
     async with lab(app) as it:
-        await it.run_until(after=10)
+        await it.advance(10, raises=False)
         record = await app.repeats.get("shaky")
         assert record is not None
         assert (record.state, record.count) == (RepeatState.PAUSED, 3)
@@ -291,7 +291,7 @@ async def test_the_error_of_a_secret_task_is_not_in_the_reason() -> None:
         raise ValueError("the password is xyzzy")
 
     async with lab(app) as it:
-        await it.run_until(after=120)
+        await it.advance(120, raises=False)
         record = await app.repeats.get("hidden")
         assert record is not None
         assert record.state is RepeatState.PAUSED

@@ -20,7 +20,7 @@ from mita.flows.runs import (
 )
 from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
-from mita.model.outcome import Settlement
+from mita.model.outcome import Settlement, Verdict
 from mita.model.time import HOUR, SECOND, Moment, Wait
 from mita.ports.store import Store
 from mita.rules.expiry import refusal
@@ -40,12 +40,21 @@ from .shared_values import SharedValues
 WORKER = "inline"
 
 
+class InlineRun(NamedTuple):
+    """A run, how it ended, and what became of its job. `error` is what the handler raised."""
+
+    claim: Claim
+    ending: Ending
+    verdict: Verdict
+    error: BaseException | None
+
+
 class InlineStep(NamedTuple):
-    """What one step did: how many jobs it claimed and how many of them ran, and the wait until
-    there is more (None: never)."""
+    """What one step did: how many jobs it claimed, the run of one of them (None: no handler was
+    called), and the wait until there is more (None: never)."""
 
     claims: int
-    runs: int
+    run: InlineRun | None
     wait: Wait | None
 
 
@@ -73,6 +82,8 @@ class Inline:
     ) -> None:
         self._store, self._tasks, self._keep, self._roll = store, tasks, keep, roll
         self.shared = shared
+        self._completed: set[tuple[str, int]] = set()  # claims that their handler has settled
+        self._raised: BaseException | None = None  # by the handler of the run that has just ended
 
     async def step(self) -> InlineStep:
         """Fire and run what is due now, each job once. A job that comes too late is settled without
@@ -82,20 +93,25 @@ class Inline:
         skipped = any(one.ended and is_step(one.id) for one in turn.busy)
         if skipped:
             await conclude_skipped(self._store, turn.busy, self._keep.failed)
-        runs = 0
+        run = None
         for claim in turn.claims:
             ending: Ending | None = refusal(claim)
             if ending is None and claim.task in FLOW_TASKS:
                 ending = await run_own_job(self._store, claim, self._keep.failed)
             elif ending is None:
-                runs += 1
-                with runs_jobs():
-                    ending = await self._run_step(claim)
+                run = await self._run_and_settle(claim)
+                continue
             await self._settle(claim, ending)
         waits = [wait for wait in (fires, turn.again, 0 if skipped else None) if wait is not None]
-        return InlineStep(len(turn.claims), runs, min(waits, default=None))
+        return InlineStep(len(turn.claims), run, min(waits, default=None))
 
-    async def _settle(self, claim: Claim, ending: Ending) -> None:
+    async def _run_and_settle(self, claim: Claim) -> InlineRun:
+        self._raised = None
+        with runs_jobs():
+            ending = await self._run_step(claim)
+        return InlineRun(claim, ending, await self._settle(claim, ending), self._raised)
+
+    async def _settle(self, claim: Claim, ending: Ending) -> Verdict:
         store, keep = self._store, self._keep
         spent = (await store.now() - claim.at) / SECOND
         verdict = judge(claim, ending, keep, self._roll, spent=spent)
@@ -103,8 +119,13 @@ class Inline:
         here = ToldHere()
         told = await tell_before_settling(store, [settlement], keep, here=here)
         batch, took = await settle(store, told, keep)
+        # the handler may have settled it in its own transaction
+        key = claim.id, claim.token
+        took = [one or key in self._completed for one in took]
+        self._completed.discard(key)
         await report_repeats(store, batch, took, ignore_signal)
         await conclude_settled(store, batch, took, keep, here)
+        return verdict
 
     async def _run_step(self, claim: Claim) -> Ending:
         """Run a job; if it is a step of a flow, with the results of its predecessors."""
@@ -120,8 +141,18 @@ class Inline:
         context = InlineRunContext(
             self._store, self._keep, HOUR, self._tasks, ignore_signal, self.shared
         )
+        context.completed = self._completed
         execution = Execution(claim, task, context, math.inf, time.monotonic(), after=ready.after)
-        if not task.is_async:
-            return await asyncio.to_thread(run_sync, execution)
-        # in its own task and context, as in a worker
+        call = self._call_async if task.is_async else self._call_sync
+        try:
+            return await call(execution)
+        finally:
+            self._raised = execution.error
+
+    async def _call_sync(self, execution: Execution) -> Ending:
+        """Run a sync handler."""
+        return await asyncio.to_thread(run_sync, execution)
+
+    async def _call_async(self, execution: Execution) -> Ending:
+        """Run an async handler, in its own task and context, as in a worker."""
         return await asyncio.create_task(run_async(execution))

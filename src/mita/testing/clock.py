@@ -1,8 +1,10 @@
-"""A clock that stands still until you move it."""
+"""The clocks of a lab: one that stands still until you move it, and one that cannot be moved."""
 
 from datetime import UTC, datetime, timedelta
 
+from mita.errors import UsageError
 from mita.model.time import SECOND, Moment, Wait
+from mita.ports.clock import wall_clock
 from mita.rules.when import moment
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -21,7 +23,7 @@ class FakeClock:
     @property
     def time(self) -> datetime:
         """The time as a datetime in UTC."""
-        return datetime.fromtimestamp(self._now / SECOND, UTC)
+        return datetime.fromtimestamp(self.now() / SECOND, UTC)
 
     def move(self, by: float | timedelta) -> None:
         """Move the clock ahead by this many seconds."""
@@ -30,3 +32,18 @@ class FakeClock:
     def move_ms(self, by: Wait) -> None:
         """Move the clock ahead by this many milliseconds."""
         self._now += by
+
+
+class UnmovableClock(FakeClock):
+    """The real time, for a store whose server keeps its own time. Moving it raises `UsageError`."""
+
+    def now(self) -> Moment:
+        """The time in milliseconds since 1970."""
+        return wall_clock()
+
+    def move_ms(self, by: Wait) -> None:  # noqa: ARG002
+        """Raise `UsageError`."""
+        raise UsageError(
+            "a NATS server starts delayed jobs by its own clock, which a test cannot move: here "
+            "only drain() works. Test delays, retries and repeats with lab(app), in memory"
+        )
