@@ -99,14 +99,14 @@ def test_a_job_that_is_not_there_has_exit_code_1_and_one_that_cannot_be_has_2(
     mita: Run, command: str
 ) -> None:
     mita("migrate")
-    for id in ("0" * 32, "abc"):
+    for id in ("0" * 32, "abc", "greet"):
         said = mita(command, id)
         assert (said.code, said.out) == (1, "")
         assert f"no job {id} is in the store: it never was, or it ended and was deleted" in said.err
         assert mita(command, id, "--json").data["kind"] == "failed"
-    said = mita(command, "greet")
+    said = mita(command, "greet!")
     assert said.code == 2
-    assert "'greet' is not a job id" in said.err
+    assert "'greet!' is not a job id" in said.err
 
 
 def test_read_commands_create_no_store(mita: Run, project: Path) -> None:

@@ -356,7 +356,7 @@ def test_an_unknown_id_is_not_found(mita: Run, command: str) -> None:
 @pytest.mark.parametrize("command", ["show", "why", "cancel", "retry"])
 def test_text_that_cannot_be_an_id_has_exit_code_2(mita: Run, command: str) -> None:
     mita("migrate")
-    said = mita(command, "not-an-id")
+    said = mita(command, "not an id")
     assert (said.code, "is not a job id" in said.err) == (2, True)
 
 
@@ -371,4 +371,32 @@ def test_the_id_of_a_step_is_that_of_its_flow_and_its_number() -> None:
         steps[0]: "a" * 15 + ".12",
         steps[1]: "a" * 15 + ".1",
         child: "a" * 15 + ".1.0123456789ab",
+    }
+
+
+def test_jobs_are_found_by_tag_and_by_a_chosen_id(mita: Run, enqueue: Put) -> None:
+    chosen = enqueue("greet", "Ada", "--tag", "customer:42", "--tag", "new", "--id", "Order-7_mail")
+    enqueue("greet", "Bo")
+    assert chosen == "Order-7_mail"
+    assert [line.split()[0] for line in mita("jobs", "--tag", "new").out.splitlines()[1:]] == [
+        chosen
+    ]
+    shown = mita("show", chosen).out
+    assert "tags        customer:42, new" in shown
+    again = mita("enqueue", "greet", "Cy", "--id", chosen, "--app", "shop:app")
+    assert "not enqueued: this earlier job has the id" in again.out
+    assert mita("cancel", "--tag", "new", "--yes").out == "1 job cancelled\n"
+    missing = mita("show", "Order-8")
+    assert "no job Order-8 is in the store" in missing.err
+
+
+def test_chosen_ids_are_shown_whole_beside_short_ones() -> None:
+    ours = ["a" * 32, "b" * 32]
+    found = ["z-1", ours[1], "abc", ours[0], "0-1"]
+    assert shortened(found, found, complete=True) == {
+        "z-1": "z-1",
+        ours[1]: "b" * 12,
+        "abc": "abc",
+        ours[0]: "a" * 12,
+        "0-1": "0-1",
     }

@@ -1,6 +1,7 @@
 """What the walk draws from: few names and few waits, so that things meet."""
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mita.model.flow import FlowPlace
 from mita.model.gate import Gate, StoredLimit
@@ -21,6 +22,7 @@ from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import HOUR, LATEST, NOW, When
 from mita.model.view import JobFilter
 from mita.rules.durable import wait_name
+from mita.rules.labels import with_tags
 from mita.rules.options import with_flow
 
 QUEUES = st.sampled_from([["a"], ["a"], ["a", "b"], ["b", "a"], ["b"]])
@@ -75,13 +77,14 @@ LIMITED: st.SearchStrategy[tuple[str | None, StoredLimit | None]] = st.one_of(
 )
 AGEINGS = st.sampled_from([None, 10, 40])
 
-DRAFTS: st.SearchStrategy[NewJob] = st.builds(
+_DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     NewJob,
     id=st.just(""),
     task=st.sampled_from(["t", "u"]),
     queue=st.sampled_from(["a", "a", "a", "b"]),
     payload=st.sampled_from([b"", b"\x00\xff"]),
     options=PLACES,
+    tags=st.sampled_from([(), (), (), ("x:1",), ("x:1", "y")]),
     headers=st.sampled_from([b"", b"\x80"]),
     priority=PRIORITIES,
     when=STARTS,
@@ -100,6 +103,14 @@ DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     debounce_max=st.sampled_from([0, 0, 40]),
     fresh=st.booleans(),
 )
+
+
+def _as_a_client_makes_it(draft: NewJob) -> NewJob:
+    """The tags of a job are also in its options."""
+    return replace(draft, options=with_tags(draft.options, draft.tags)) if draft.tags else draft
+
+
+DRAFTS = _DRAFTS.map(_as_a_client_makes_it)
 
 BATCHES = st.lists(DRAFTS, min_size=1, max_size=3)
 
@@ -182,6 +193,7 @@ FILTERS: st.SearchStrategy[JobFilter] = st.builds(
     unique=st.sampled_from([None, None, None, "u"]),
     repeat=st.sampled_from([None, None, None, "daily"]),
     error=st.sampled_from([None, None, None, "Boom", "%", "_"]),
+    tag=st.sampled_from([None, None, None, "x:1"]),
 )
 
 REPEATS: st.SearchStrategy[Repeat] = st.builds(

@@ -15,11 +15,11 @@ from mita.model import job
 
 FIELDS = [
     ("label", str | None, None), ("stamp", bytes, b""), ("mass", int, 0),
-    ("tags", tuple[str, ...], ()),
+    ("marks", tuple[str, ...], ()),
 ]
 COLUMNS = (
     "label text", "stamp blob not null default x''", "mass integer not null default 0",
-    "tags text not null default '[]'",
+    "marks text not null default '[]'",
 )
 for kind in (job.NewJob, job.Claim, job.Job):
     made = msgspec.defstruct(
@@ -35,12 +35,12 @@ from mita.stores.sqlite import SqliteStore
 
 
 def added(record):
-    return record.label, record.stamp, record.mass, record.tags
+    return record.label, record.stamp, record.mass, record.marks
 
 
 async def main(store):
     await store.open()
-    values = {"label": "blue", "stamp": bytes([0, 255]), "mass": 7, "tags": ("a", "b")}
+    values = {"label": "blue", "stamp": bytes([0, 255]), "mass": 7, "marks": ("a", "b")}
     new = job.NewJob(id=new_id(), task="t", queue="q", payload=b"x", **values)
     plain = job.NewJob(id=new_id(), task="t", queue="q", payload=b"x")
     await store.enqueue([new, plain])

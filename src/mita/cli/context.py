@@ -53,6 +53,11 @@ class CommandContext:
         """Return the whole id for its first digits. Raises `UsageError` if they fit several
         jobs."""
         text = given.lower().replace("-", "")
+        may_be_chosen = ids.may_be_chosen(given) and (text != given or not ids.is_id_prefix(text))
+        if may_be_chosen and await self.app.get(given) is not None:
+            return given
+        if may_be_chosen and not ids.is_id_prefix(text):
+            self._raise_unknown(given)
         if not ids.is_id_prefix(text):
             raise UsageError(
                 f"{given!r} is not a job id: ids are {ids.ID_DIGITS} hexadecimal digits, or the "
@@ -62,6 +67,8 @@ class CommandContext:
         start = ids.first_part(text)
         if len(start) < ids.ID_DIGITS:
             found = await self._beginning_with(start)
+            if given in [job.id for job in found]:  # one that a caller chose
+                return given
             if len(found) > 1:
                 raise UsageError(_ambiguous_id(given, found))
             if not found:
@@ -101,10 +108,11 @@ class CommandContext:
         """Shorten ids for people: each gets as many digits as `id_of` needs. `neighbours`: how many
         jobs to read for that. An id that is not among them is not shortened; nor is any id if the
         output is for a program."""
-        if not wanted or not self.screen.terminal:
+        ours = [id for id in wanted if ids.is_ours(id)]
+        if not ours or not self.screen.terminal:
             return {id: id for id in wanted}
         store, found = await self.store(), list[str]()
-        after, oldest = ids.first_id_after(max(wanted)[: ids.TIME_DIGITS]), min(wanted)
+        after, oldest = ids.first_id_after(max(ours)[: ids.TIME_DIGITS]), min(ours)
         for _ in range(_NEIGHBOUR_PAGES):
             page = await store.page(JobFilter(), after, neighbours)
             found += [job.id for job in page.jobs]

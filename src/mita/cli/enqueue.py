@@ -42,6 +42,12 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--resource", metavar="KEY", help="at most one job with this key runs at once"
     )
+    parser.add_argument(
+        "--tag", action="append", dest="tags", help="a tag; may be given repeatedly"
+    )
+    parser.add_argument(
+        "--id", help="the id of the job; if there is such a job, nothing is changed"
+    )
     time_options(parser)
 
 
@@ -49,11 +55,9 @@ async def enqueue(context: CommandContext) -> Report:
     """Run `mita enqueue`."""
     task, by_position, by_name = named_task(context)
     job = await _timed(task, context.options).enqueue(*by_position, **by_name)
-    said = (
-        f"{job.id}  "
-        f"{'enqueued' if job.created else 'not enqueued: this earlier job has the unique key'}"
-    )
-    return Report({"id": job.id, "created": job.created}, said)
+    has = "id" if job.id == context.options.id else "unique key"
+    said = "enqueued" if job.created else f"not enqueued: this earlier job has the {has}"
+    return Report({"id": job.id, "created": job.created}, f"{job.id}  {said}")
 
 
 def named_task(context: CommandContext) -> tuple[Bound[..., Any], list[Any], dict[str, Any]]:
@@ -70,8 +74,11 @@ def named_task(context: CommandContext) -> tuple[Bound[..., Any], list[Any], dic
     return _chosen(task, options), *arguments(task, options.args, packed)
 
 
+_CHOICES = ("queue", "priority", "unique", "resource", "tags", "id")
+
+
 def _chosen(task: Bound[..., Any], options: argparse.Namespace) -> Bound[..., Any]:
-    chosen = {name: getattr(options, name) for name in ("queue", "priority", "unique", "resource")}
+    chosen: dict[str, Any] = {name: getattr(options, name, None) for name in _CHOICES}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     return task.options(**chosen) if chosen else task
 

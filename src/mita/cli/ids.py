@@ -1,16 +1,20 @@
-"""Job ids as people type them: the first digits, as many as are unique.
+"""Job ids as people type them: the first digits, as many as are unique. An id that the caller of
+`enqueue` chose is typed whole.
 
 A step of a flow has the id of its flow, a point and six digits. People type the beginning of the
 flow's id and the number: `01a1de75c0de.7`. A child job has the id of its parent, a point and twelve
 digits, which people type whole. Steps that a handler has added have a new id, the word `added` and
 a number: `01a1de75c0de.added.7`."""
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 ID_DIGITS = 32
 STEP_DIGITS, _CHILD_DIGITS = 6, 12
 _ADDED = "added"
+_OURS = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
+_CHOSEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.[0-9a-f]+)*")
 # The first digits hold the time at which the job was made. No later job begins with the same
 # digits, so a unique beginning stays unique.
 TIME_DIGITS = 12
@@ -25,6 +29,16 @@ def is_id_prefix(text: str) -> bool:
     return is_hex and all(
         part == _ADDED or len(part) == _CHILD_DIGITS or _is_number(part) for part in rest
     )
+
+
+def may_be_chosen(text: str) -> bool:
+    """Whether the text can be a whole id that a caller chose, or that of a child of its job."""
+    return _CHOSEN.fullmatch(text) is not None
+
+
+def is_ours(id: str) -> bool:
+    """Whether an id has the form of those that no caller chose, so that it can be shortened."""
+    return _OURS.fullmatch(first_part(id)) is not None
 
 
 def _is_number(part: str) -> bool:
@@ -58,8 +72,8 @@ def shortened(ids: Iterable[str], neighbours: Sequence[str], *, complete: bool) 
 
     `neighbours` are all ids of the store from the time of the first one, newest first;
     `complete`: they go down to the oldest. An id that is not among them keeps all its digits,
-    because its neighbours are not known."""
-    firsts = list(dict.fromkeys(map(first_part, neighbours)))
+    because its neighbours are not known. So does an id that the caller chose."""
+    firsts = list(dict.fromkeys(first_part(id) for id in neighbours if is_ours(id)))
     position = {id: at for at, id in enumerate(firsts)}
     last = len(firsts) if complete else len(firsts) - 1
     short = {id: id[: _needed(id, at, firsts)] if at < last else id for id, at in position.items()}

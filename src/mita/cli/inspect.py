@@ -60,6 +60,7 @@ def filters(parser: Parser, *, states: list[str]) -> None:
     group.add_argument(
         "--error", metavar="TEXT", help="jobs with this text in the type or message of their error"
     )
+    group.add_argument("--tag", help="jobs with this tag")
 
 
 # ---------------------------------------------------------------- jobs
@@ -176,6 +177,8 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "keys": _keys(job),
         "fair": job.fair and f"group {job.fair}",
         "unique": job.unique,
+        "tags": listed(job.tags),
+        "metadata": job.metadata and repr(job.metadata),
         "repeat": job.repeat and f"{job.repeat}, fire of {clock(job.fire_time, now)}",
         "worker": job.worker,
         "progress": progress(job),

@@ -8,19 +8,21 @@ from mita.model.outcome import SignalJob
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
 from mita.rules.flow import ADDED, CHILD, SUCCEEDED
+from mita.rules.labels import with_tags
 from mita.rules.names import check_key
 from mita.tasks import Call
 from mita.tasks.annotations import STORABLE
 from mita.tasks.calls import check_call
 from mita.tasks.limits import CallLimits
-from mita.tasks.new_job import refuse_pending
+from mita.tasks.new_job import refuse_id, refuse_pending
 from mita.tasks.stored import UNSTORABLE, encode
 
 # The fields of a template that come from the options of the call.
 _OPTION_FIELDS = tuple(
     name
     for name in JobTemplate.__struct_fields__
-    if name not in ("task", "payload", "options", "unique", "resource", "gates", "fair", "weight")
+    if name
+    not in ("task", "payload", "options", "unique", "resource", "gates", "fair", "weight", "tags")
 )
 
 
@@ -28,6 +30,7 @@ def template(call: Call[Any]) -> JobTemplate:
     """Return what a repeat stores of the job that it makes. Raises `UsageError` for a call that has
     a time of its own."""
     refuse_pending(call)
+    refuse_id(call, "a repeat gives each of its jobs an id")
     if call.options.when is not NOW:
         raise UsageError(
             "a repeat decides when its jobs run: leave out .at(…) and .after(…), or give "
@@ -45,12 +48,13 @@ def template(call: Call[Any]) -> JobTemplate:
     return JobTemplate(
         task=call.task,
         payload=call.payload,
-        options=call.options.packed,
+        options=with_tags(call.options.packed, filled.tags) if filled.tags else call.options.packed,
         unique=call.unique,
         resource=call.resource,
         gates=filled.gates,
         fair=filled.fair,
         weight=limits.weight,
+        tags=filled.tags,
         **options,
     )
 

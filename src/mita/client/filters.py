@@ -7,9 +7,10 @@ from mita.errors import UsageError, did_you_mean
 from mita.model.record import DisplayState
 from mita.model.view import JobFilter
 from mita.rules.claim_size import CALL_JOBS
+from mita.rules.labels import check_tag
 from mita.rules.names import check_key, check_name
 
-FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error")
+FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error", "tag")
 _CHECKS = {
     "queue": check_name,
     "task": check_name,
@@ -18,7 +19,7 @@ _CHECKS = {
     "repeat": check_key,
 }
 # an id, or its beginning; ids of steps and children have further parts
-_CURSOR = re.compile(r"[0-9a-f]{1,32}(\.[0-9a-f]*)*")
+_CURSOR = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}(\.[0-9a-f]*)*")
 
 
 class JobFilters(TypedDict, total=False):
@@ -31,6 +32,7 @@ class JobFilters(TypedDict, total=False):
     unique: str | None
     repeat: str | None
     error: str | None
+    tag: str | None
 
 
 def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilter:
@@ -44,6 +46,8 @@ def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilt
     for name, check in _CHECKS.items():
         if fields[name] is not None:
             check(name, fields[name])
+    if fields["tag"] is not None:
+        check_tag(fields["tag"])
     if fields["error"] is not None and (
         not isinstance(fields["error"], str) or not fields["error"]
     ):

@@ -62,11 +62,13 @@ class Inspection:
         unique: str | None = None,
         repeat: str | None = None,
         error: str | None = None,
+        tag: str | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Return a page of jobs, newest first. `error` is a part of the error's type and message.
-        `after` is the `after` of the page before."""
+        """Return a page of jobs, newest first: by their ids, which begin with the time unless the
+        caller chose them. `error` is a part of the error's type and message. `after` is the
+        `after` of the page before."""
         want = job_filter(
             state,
             queue=queue,
@@ -75,6 +77,7 @@ class Inspection:
             unique=unique,
             repeat=repeat,
             error=error,
+            tag=tag,
         )
         store = await self._store()
         page = await store.page(want, cursor(after), page_size(limit))

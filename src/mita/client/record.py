@@ -14,6 +14,7 @@ from mita.rules.display import as_datetime, shown
 from mita.rules.failures import type_of
 from mita.rules.gates import keys_of
 from mita.rules.judge import first_line, was_not_started
+from mita.rules.labels import read_metadata
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
@@ -64,6 +65,8 @@ def job_record(
         expires=options.expires,
         deadline=options.deadline,
         max_reschedules=options.max_reschedules,
+        tags=options.tags,
+        metadata=read_metadata(options.metadata),
         timeline=_timeline(job, events),
         failures=tuple(_failure(event) for event in events if event.error),
     )

@@ -14,14 +14,14 @@ from collections import deque
 from msgspec.structs import replace
 
 from mita.events.signals import RunsStarted
-from mita.flows.delivery import LONGEST_PLAIN_ID_CHARACTERS, is_step, place_of
+from mita.flows.delivery import is_step, place_of
 from mita.flows.runs import with_added
 from mita.model.ending import Ending, Interrupted, Unknown
 from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Start
 from mita.rules.claim_size import Load
 from mita.rules.expiry import refusal, seconds_left
-from mita.rules.flow import FLOW_TASKS
+from mita.rules.flow import FLOW_TASKS, LONGEST_PLAIN_ID_CHARACTERS
 from mita.rules.judge import RELEASE, judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.traces import TRACING, span_id, tracer

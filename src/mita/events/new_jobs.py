@@ -10,13 +10,13 @@ from mita.rules.flow import FLOW_TASKS
 
 
 def enqueued_batches(jobs: Iterable[NewJob], at: Moment) -> list[EventBatch]:
-    """One batch for each task and queue. Mita's own jobs of flows have none."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """One batch for each task, queue and tags. Mita's own jobs of flows have none."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for job in jobs:
-        groups.setdefault((job.task, job.queue), []).append(job.id)
+        groups.setdefault((job.task, job.queue, job.tags), []).append(job.id)
     return [
-        EventBatch(Kind.ENQUEUED, task, queue, at, ids=ids)
-        for (task, queue), ids in groups.items()
+        EventBatch(Kind.ENQUEUED, task, queue, at, ids=ids, tags=tags)
+        for (task, queue, tags), ids in groups.items()
         if task not in FLOW_TASKS
     ]
 

@@ -19,6 +19,7 @@ from mita.rules.durable import WAIT, arrival_name, signal_name
 from mita.rules.flow import (
     CHILD,
     GATHER_TASK,
+    LONGEST_PLAIN_ID_CHARACTERS,
     NO_RESULT,
     UNREADABLE_VALUE,
     ChildOutcome,
@@ -49,7 +50,6 @@ CALL_BYTES = 16_000_000  # of what is told in one call to a store
 LARGE_FLOW_WAIT: Wait = SECOND
 STEPS_READ_IN_1_MS = 10
 PARALLEL_CALLS = 50  # to a store that cannot do them in one
-LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 
 
 class EndedJob(Struct, frozen=True):

@@ -4,6 +4,7 @@ job's own timeline, in the store.)"""
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import chain, repeat
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -60,6 +61,8 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     `name` and the number of its steps (`count`). `flow_ended` also says how it ended (`state`) and
     how many `seconds` after it was enqueued.
 
+    An `enqueued` event has the `tags` of the job.
+
     A `dropped` event belongs to a repeat, whose key is the `id`: it left out `count` windows,
     because of its policy (the `reason`) or its limit. A `paused` event belongs to a repeat, too: it
     was paused after `count` failures in a row. A `missed` event belongs to no job: `count`
@@ -78,13 +81,14 @@ class JobEvent(Struct, frozen=True, array_like=True, gc=False):
     count: int = 0
     name: str = ""
     state: str = ""
+    tags: tuple[str, ...] = ()
 
 
 class EventBatch(Struct, frozen=True, array_like=True, gc=False):
     """Events that share most values, as they are sent: each shared value once, the others in
     columns. An empty column means 0 for all events. `whole`: each of these runs has a start event
     too, so there are two events of it, and `waits` belong to the first. Only events of flows have a
-    `name`."""
+    `name`, and only those of enqueues have `tags`."""
 
     kind: Kind
     task: str = ""
@@ -100,6 +104,7 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
     whole: bool = False
     name: str = ""
     state: str = ""
+    tags: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
@@ -125,7 +130,9 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
         return replace(self, waits=[], whole=False) if ends else None
 
     def _events(self, kind: Kind, seconds: list[float], waits: list[float]) -> Iterator[JobEvent]:
-        of_flow = (repeat(self.name), repeat(self.state)) if self.name else ()
+        rest: tuple[Iterable[Any], ...] = ()
+        if self.name or self.tags:
+            rest = repeat(self.name), repeat(self.state), repeat(self.tags)
         return map(
             JobEvent,
             repeat(kind),
@@ -139,7 +146,7 @@ class EventBatch(Struct, frozen=True, array_like=True, gc=False):
             waits or repeat(0.0),
             repeat(self.reason),
             repeat(self.count),
-            *of_flow,
+            *rest,
         )
 
     def parts(self, most: int) -> "Iterable[EventBatch]":

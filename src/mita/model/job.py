@@ -59,7 +59,8 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
 
     `gates` are conditions of its start beside the resource key. Jobs that share `fair` share the
     starts of their queue and priority with the others by `weight`. `debounce`, `debounce_max` and
-    `throttle` say what an enqueue does that meets its unique key (`rules.twins`).
+    `throttle` say what an enqueue does that meets its unique key (`rules.twins`). `tags` are also
+    in `options`, where they are read; a store that can index them takes them from here.
 
     `fresh`: its id is new and it is given to a store once, so no other queue can know the id."""
 
@@ -84,6 +85,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
     throttle: Lasting = 0
     debounce: Lasting = 0
     debounce_max: Lasting = 0
+    tags: tuple[str, ...] = ()
     fresh: bool = False
 
 

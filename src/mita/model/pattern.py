@@ -92,6 +92,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gates: tuple[Gate, ...] = ()
     fair: str | None = None
     weight: int = NORMAL_WEIGHT_THOUSANDTHS
+    tags: tuple[str, ...] = ()
 
 
 # what a fire does while the job of an earlier fire has not ended

@@ -102,7 +102,8 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     job fails. That time is the creation of the job plus `when`, the time that the enqueue gave; a
     job without a deadline does not store it. `max_reschedules`: a job that was moved so often fails
     when its handler moves it again. `pause_after`: the job was made by a repeat that is paused
-    after so many failures in a row. `flow`: its place in a flow."""
+    after so many failures in a row. `flow`: its place in a flow. `tags`: by which people find it.
+    `metadata`: JSON that the caller gave it."""
 
     retry: Retry = Retry()
     timeout: float | None = None
@@ -113,3 +114,5 @@ class JobOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     when: When = NOW
     pause_after: int | None = None
     flow: FlowPlace | None = None
+    tags: tuple[str, ...] = ()
+    metadata: bytes = b""

@@ -102,7 +102,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     result and no progress message here; `await handle.result()` still returns the result.
     `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them. `keys` are
     all its resource keys and the key of its rate, `blocked_at` the one at which it waits, and
-    `fair` its group for fair shares.
+    `fair` its group for fair shares. `tags` and `metadata` are what the task or the call gave.
 
     `steps`, `sleeps` and `signals` are what a durable handler has behind it, and `waits_for` the
     signals that it waits for now. A page has none of these."""
@@ -139,6 +139,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     expires: float | None = None
     deadline: float | None = None
     max_reschedules: int | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = {}
     timeline: tuple[TimelineLine, ...] = ()
     failures: tuple[Failure, ...] = ()
     steps: tuple[StepRecord, ...] = ()

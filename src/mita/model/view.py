@@ -35,7 +35,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     """Which jobs a page shows; None means any. `state` is the stored state, `shown` the state as
     people see it (`rules.matching.shown_as`).
 
-    `error` is searched for in the error's type and message, not in its traceback."""
+    `error` is searched for in the error's type and message, not in its traceback. `tag` is one of
+    its tags."""
 
     queue: str | None = None
     task: str | None = None
@@ -45,6 +46,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     unique: str | None = None
     repeat: str | None = None
     error: str | None = None
+    tag: str | None = None
 
 
 class Page(Struct, frozen=True):

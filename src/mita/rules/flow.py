@@ -36,6 +36,7 @@ ADDED = "added:"  # and those of the signals of steps that have added others
 MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
+LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 _FIRST_PATROL: Wait = 30 * SECOND
 _PATROL_PER_STEP: Wait = SECOND // 100
 _LONGEST_PATROL: Wait = 30 * MINUTE
@@ -112,8 +113,11 @@ def pack_child(outcome: ChildOutcome) -> bytes:
 
 
 def child_id(parent: str, name: str) -> str:
-    """The id of a child job. A parent that runs again finds the same child."""
-    return f"{parent}.{blake2b(name.encode(), digest_size=6).hexdigest()}"
+    """The id of a child job. A parent that runs again finds the same child. It is longer than the
+    id of a plain job, even if the caller chose a short one for the parent: so a worker tells
+    children from plain jobs."""
+    size = 6 if len(parent) >= LONGEST_PLAIN_ID_CHARACTERS else 16
+    return f"{parent}.{blake2b(name.encode(), digest_size=size).hexdigest()}"
 
 
 def child_signal(id: str) -> str:

@@ -7,6 +7,7 @@ from mita.model.view import JobFilter
 
 from .failures import head
 from .gates import keys_of
+from .options import options_of
 
 # how queued jobs are shown
 SHOWN_OF_QUEUED = (DisplayState.WAITING, DisplayState.SCHEDULED, DisplayState.READY)
@@ -40,6 +41,8 @@ def matches(job: Job, want: JobFilter, now: Moment) -> bool:
     if any(wanted is not None and wanted != found for wanted, found in pairs):
         return False
     if want.resource is not None and want.resource not in keys_of(job.resource, job.gates):
+        return False
+    if want.tag is not None and want.tag not in options_of(job.options).tags:
         return False
     if want.shown is not None and shown_as(job.state, job.due, now) != want.shown:
         return False

@@ -16,7 +16,7 @@ from mita.rules.options import with_flow
 from .calls import check_call
 from .flow_step import Step
 from .handle import Call
-from .new_job import job_of_call
+from .new_job import job_of_call, refuse_id
 from .placeholders import Places, ResultOf, as_extension, found_in, pack_arguments
 
 R = TypeVar("R")
@@ -158,6 +158,7 @@ def listed(what: str, steps: Iterable[Step[Any]]) -> list[Step[Any]]:
 
 
 def _check_step(call: Call[Any], wanted: Sequence[int], always: bool) -> None:
+    refuse_id(call, "a step has its id from its flow")
     if call.unique is not None:
         raise UsageError(
             f"task {call.task!r}: a step of a flow has no unique key: another job could stand for "

@@ -32,7 +32,7 @@ from .calls import not_a_call
 from .durable import DurableJob
 from .flow_step import Step
 from .handle import Call
-from .new_job import job_of_call
+from .new_job import job_of_call, refuse_id
 from .run import Run
 from .signals import Suspend
 
@@ -157,6 +157,7 @@ class FlowJob(DurableJob):
 
 def _child(id: str, call: Call[Any], parent: str) -> NewJob:
     """The job of a child."""
+    refuse_id(call, "a child job has its id from its parent")
     if call.unique is not None:
         raise UsageError(
             f"job.run({call.task}): a child has no unique key: another job could stand for it, and "

@@ -43,8 +43,8 @@ class Tracker(Protocol):
 
 
 class Handle(Struct, Generic[R_co], eq=False, gc=False):
-    """An enqueued job. `created` is False when an earlier job has its unique key: then this is the
-    handle of that job."""
+    """An enqueued job. `created` is False when an earlier job has its unique key, or its id if the
+    caller chose one: then this is the handle of that job."""
 
     id: str
     created: bool

@@ -16,7 +16,9 @@ from mita.model.record import ProgressReport
 from mita.model.time import DAY, Wait
 from mita.rules.display import as_datetime
 from mita.rules.durable import RESERVED
+from mita.rules.labels import read_metadata
 from mita.rules.names import check_key
+from mita.rules.options import options_of
 from mita.rules.text import note
 from mita.rules.when import wait
 from mita.twins import sync_twin
@@ -85,6 +87,16 @@ class Job(FlowJob):
     def fire_time(self) -> datetime | None:
         """The nominal fire time of the repeat that made this job; None for other jobs."""
         return None if self._claim.fire_time is None else as_datetime(self._claim.fire_time)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the job."""
+        return options_of(self._claim.options).tags
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the caller gave as `metadata`, as a new dict; empty if nothing was given."""
+        return read_metadata(options_of(self._claim.options).metadata)
 
     @property
     def cancelled(self) -> bool:

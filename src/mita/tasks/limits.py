@@ -1,4 +1,5 @@
-"""The limits of a task or a job: several keys, a rate, fair shares, debounce and throttle."""
+"""What few tasks and jobs have: several keys, a rate, fair shares, debounce and throttle; tags, and
+an id that the caller chose. A plain job has none of it, and pays for none of it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ from mita.model.gate import Gate
 from mita.model.job import MOST_WEIGHT_THOUSANDTHS, NORMAL_WEIGHT_THOUSANDTHS
 from mita.model.limits import Key, Rate
 from mita.model.time import SECOND, Wait, When
+from mita.rules.labels import check_id, check_tags
 from mita.rules.names import check_key, fill
 from mita.rules.when import wait
 
@@ -18,8 +20,9 @@ MOST_RESOURCE_KEYS = 4
 
 
 class LimitOptions(Struct, frozen=True, kw_only=True):
-    """The limits of a task or a job. `keys` are the resource keys after the first one. The names of
-    keys and `fair` may be templates, which are filled from the arguments."""
+    """The limits of a task or a job, its tags, and the id that the caller chose. `keys` are the
+    resource keys after the first one. The names of keys, `fair` and tags may be templates, which
+    are filled from the arguments."""
 
     keys: tuple[Key, ...] = ()
     rate: Rate | None = None
@@ -28,11 +31,18 @@ class LimitOptions(Struct, frozen=True, kw_only=True):
     throttle: Wait = 0
     debounce: Wait = 0
     debounce_max: Wait = 0
+    tags: tuple[str, ...] = ()
+    id: str | None = None
 
     def templates(self) -> list[tuple[str, str | None]]:
         """The templates, each with the option that has it."""
         rate = None if self.rate is None else self.rate.key
-        return [*(("resource", key.name) for key in self.keys), ("rate", rate), ("fair", self.fair)]
+        return [
+            *(("resource", key.name) for key in self.keys),
+            ("rate", rate),
+            ("fair", self.fair),
+            *(("tags", tag) for tag in self.tags),
+        ]
 
     def gates(self, task: str, arguments: dict[str, Any]) -> tuple[Gate, ...]:
         """The conditions of one job of this task."""
@@ -47,15 +57,21 @@ class LimitOptions(Struct, frozen=True, kw_only=True):
         """The group of one job, for fair shares."""
         return None if self.fair is None else fill("fair", self.fair, arguments)
 
+    def filled_tags(self, arguments: dict[str, Any]) -> tuple[str, ...]:
+        """The tags of one job, each once."""
+        return tuple(dict.fromkeys(fill("tags", tag, arguments) for tag in self.tags))
+
 
 NO_LIMITS = LimitOptions()
 
 
 class CallLimits(Struct, frozen=True, gc=False):
-    """The limits of one call, with all templates filled in."""
+    """The limits of one call, its tags and its own id, with all templates filled in."""
 
     gates: tuple[Gate, ...] = ()
     fair: str | None = None
+    tags: tuple[str, ...] = ()
+    id: str | None = None
 
 
 def with_keys(choices: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Key, ...] | None]:
@@ -139,6 +155,8 @@ _FIELDS = {
     "throttle": ("throttle", lambda value: _length("throttle", value)),
     "debounce": ("debounce", lambda value: _length("debounce", value)),
     "debounce_max": ("debounce_max", lambda value: _length("debounce_max", value)),
+    "tags": ("tags", check_tags),
+    "id": ("id", check_id),
 }
 LIMIT_CHOICES = frozenset(_FIELDS)
 

@@ -5,21 +5,24 @@ from typing import Any
 from mita.errors import UsageError
 from mita.model.job import NewJob
 from mita.model.time import When
+from mita.rules.labels import with_tags
 
 from .handle import Call
 from .limits import CallLimits
 
 
 def job_of_call(id: str, call: Call[Any], headers: bytes) -> NewJob:
-    """The job of any call. Raises `UsageError` for a call that belongs to a flow."""
+    """The job of any call, with this id or the one that the caller chose. Raises `UsageError` for a
+    call that belongs to a flow."""
     refuse_pending(call)
     options, limits, filled = call.options, call.options.limits, call.limits or CallLimits()
+    tags = filled.tags
     return NewJob(
-        id=id,
+        id=filled.id or id,
         task=call.task,
         queue=options.queue,
         payload=call.payload,
-        options=options.packed,
+        options=with_tags(options.packed, tags) if tags else options.packed,
         headers=headers,
         priority=options.priority,
         when=When(limits.debounce) if limits.debounce else options.when,
@@ -34,8 +37,18 @@ def job_of_call(id: str, call: Call[Any], headers: bytes) -> NewJob:
         throttle=limits.throttle,
         debounce=limits.debounce,
         debounce_max=limits.debounce_max,
-        fresh=True,
+        tags=tags,
+        fresh=filled.id is None,
     )
+
+
+def refuse_id(call: Call[Any], what: str) -> None:
+    """Raise `UsageError` for a call with an id of its own. `what` gets its id elsewhere."""
+    if call.limits is not None and call.limits.id is not None:
+        raise UsageError(
+            f"task {call.task!r}, id={call.limits.id!r}: {what}. Leave id= out, or keep the id in "
+            "tags=[…] or metadata={…}"
+        )
 
 
 def refuse_pending(call: Call[Any]) -> None:

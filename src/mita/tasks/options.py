@@ -15,6 +15,7 @@ from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
 from mita.model.limits import Key, Rate
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
+from mita.rules.labels import check_metadata
 from mita.rules.names import check_key, check_name, check_template
 from mita.rules.when import wait
 
@@ -24,7 +25,7 @@ from .limits import LIMIT_CHOICES, NO_LIMITS, LimitOptions, check_together, choo
 _encode = msgspec.msgpack.Encoder().encode
 MOST_RESCHEDULES = 1_000_000_000  # that a store can count
 # choices that are stored with a job, packed
-_PACKED = {"retry", "timeout", "secret", "expires", "deadline", "max_reschedules"}
+_PACKED = {"retry", "timeout", "secret", "expires", "deadline", "max_reschedules", "metadata"}
 
 
 class Choices(TypedDict, total=False):
@@ -48,6 +49,9 @@ class Choices(TypedDict, total=False):
     expires: float | timedelta | None
     deadline: float | timedelta | None
     max_reschedules: int | None
+    tags: Sequence[str] | None
+    metadata: Mapping[str, Any] | None
+    id: str | None
 
 
 class TaskChoices(Choices, total=False):
@@ -73,6 +77,7 @@ def pack_options(
     deadline: float | None = None,
     max_reschedules: int | None = None,
     when: When = NOW,
+    metadata: bytes = b"",
 ) -> bytes:
     """Pack what is stored with each job. A backoff function cannot be stored: the worker takes it
     from its own task. `when` is only stored beside a deadline, which is counted from it."""
@@ -87,6 +92,7 @@ def pack_options(
             expires=expires,
             deadline=deadline,
             max_reschedules=max_reschedules,
+            metadata=metadata,
             **kept,
         )
     )
@@ -111,6 +117,7 @@ class Options(Struct, frozen=True, kw_only=True):
     expires: float | None = None
     deadline: float | None = None
     max_reschedules: int | None = None
+    metadata: bytes = b""
     packed: bytes = pack_options(Retry(), None)
 
     @classmethod
@@ -133,6 +140,7 @@ class Options(Struct, frozen=True, kw_only=True):
             self.deadline,
             self.max_reschedules,
             NOW if self.deadline is None else self.when,
+            self.metadata,
         )
         return replace(self, packed=packed)
 
@@ -148,6 +156,10 @@ def choose(
             raise UsageError(f"{name} belongs to a task, not to a single job: @app.task({name}=…)")
         if name not in _CHECKS and name not in LIMIT_CHOICES:
             raise UsageError(unknown_option(name, [*_CHECKS, *sorted(LIMIT_CHOICES)]))
+        if name == "id" and not per_job:
+            raise UsageError(
+                "id names one job, so a task cannot have it: task.options(id=…).enqueue(…)"
+            )
         if per_job and name == "secret":
             raise UsageError(
                 "secret marks a task, so that no job of it is ever shown: @app.task(secret=True)"
@@ -290,4 +302,5 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "expires": _seconds("expires", "a job that never expires"),
     "deadline": _seconds("deadline", "no deadline"),
     "max_reschedules": _max_reschedules,
+    "metadata": check_metadata,
 }

@@ -63,7 +63,12 @@ class Bound(Generic[P, R]):
         unique = None if options.unique is None else fill("unique", options.unique, named)
         if limits is NO_LIMITS:
             return Call(self.name, payload, options, resource, unique)
-        filled = CallLimits(limits.gates(self.name, named), limits.group(named))
+        filled = CallLimits(
+            limits.gates(self.name, named),
+            limits.group(named),
+            limits.tags and limits.filled_tags(named),
+            limits.id,
+        )
         return Call(self.name, payload, options, resource, unique, filled)
 
     def _call_in_flow(self, values: dict[str, Any]) -> Call[R]:
@@ -72,7 +77,12 @@ class Bound(Generic[P, R]):
         resource = None if options.resource is None else fill("resource", options.resource, known)
         unique = None if options.unique is None else fill("unique", options.unique, known)
         limits = options.limits
-        filled = CallLimits(limits.gates(self.name, known), limits.group(known))
+        filled = CallLimits(
+            limits.gates(self.name, known),
+            limits.group(known),
+            limits.filled_tags(known),
+            limits.id,
+        )
         return Call(self.name, b"", options, resource, unique, filled, values)
 
     def at(self, moment: datetime) -> "Bound[P, R]":

@@ -33,6 +33,7 @@ _DIALECT = sql.Dialect(
     contains="strpos",
     head="""split_part(error, E'\\n  File "', 1)""",
     has_key="(resource = {0} or gates @> jsonb_build_array(jsonb_build_array({0}::text)))",
+    has_tag="tags @> jsonb_build_array({}::text)",
 )
 
 

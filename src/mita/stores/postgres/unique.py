@@ -10,7 +10,7 @@ from mita.rules.twins import TwinAct, act_on_twin, debounced_due
 
 from .codec import Row, Rows
 from .context import Query, RoundTrip, RoundTrips, query
-from .server.arrays import blobs, numbers, texts
+from .server.arrays import blobs, jsons, numbers, texts
 from .throughput import new_columns
 
 
@@ -172,4 +172,5 @@ def _move(moves: list[Move]) -> Query:
         payloads=blobs([move.new.payload for move in moves]),
         options=blobs([move.new.options for move in moves]),
         headers=blobs([move.new.headers for move in moves]),
+        tags=jsons([move.new.tags or None for move in moves]),
     )

@@ -12,6 +12,7 @@ from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
 from mita.model.view import JobFilter, Page, QueueView, WorkerView
 from mita.rules.matching import stored_state
+from mita.rules.options import options_of
 from mita.stores.shared.views import as_moment, as_worker
 
 from .codec import as_job, as_limit, as_timeline
@@ -68,6 +69,20 @@ async def find(context: RedisContext, ids: Sequence[str]) -> list[Job | None]:
 
 async def page(context: RedisContext, want: JobFilter, after: str | None, limit: int) -> Page:
     """Up to `limit` jobs that match, newest id first, with ids below `after`."""
+    if want.tag is None:
+        return await _page(context, want, after, limit)
+    found: list[Job] = []
+    while True:
+        part = await _page(context, want, after, limit + 1)
+        found += [job for job in part.jobs if want.tag in options_of(job.options).tags]
+        if len(found) > limit or part.after is None:
+            return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+        after = part.after
+
+
+async def _page(context: RedisContext, want: JobFilter, after: str | None, limit: int) -> Page:
+    """The same, but with a tag also jobs whose records only contain its text: the scripts do not
+    read the options of a job."""
     names = [want.queue] if want.queue is not None else await context.queues()
     args = _filter_args(want)
     matching = await asyncio.gather(
@@ -85,7 +100,7 @@ def _filter_args(want: JobFilter) -> list[str]:
     if state is None and want.shown is not None:
         state = stored_state(want.shown)
     fields = (state, want.shown, want.task, want.resource, want.unique, want.repeat, want.error)
-    return [field or "" for field in fields]
+    return [field or "" for field in (*fields, want.tag)]
 
 
 async def _matching_ids(

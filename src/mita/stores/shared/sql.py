@@ -54,14 +54,15 @@ class Row(Job, frozen=True, kw_only=True):
 
 class Dialect(Struct, frozen=True):
     """How a database spells a bound value (`{}` is its name), the present moment, "this text is
-    inside that", an error without its traceback (as `rules.failures.head`), and "a job has this
-    key" (`{}` is the bound key)."""
+    inside that", an error without its traceback (as `rules.failures.head`), "a job has this key"
+    (`{}` is the bound key), and "a job has this tag" (`{}` is the bound tag)."""
 
     bound: str
     now: str
     contains: str
     head: str
     has_key: str = "resource = {}"
+    has_tag: str = "false"
 
 
 def where(want: JobFilter, after: str | None, say: Dialect) -> str:
@@ -74,6 +75,8 @@ def where(want: JobFilter, after: str | None, say: Dialect) -> str:
     ]
     if want.resource is not None:
         clauses.append(say.has_key.format(say.bound.format("resource")))
+    if want.tag is not None:
+        clauses.append(say.has_tag.format(say.bound.format("tag")))
     if want.error is not None:
         clauses.append(f"{say.contains}({say.head}, {say.bound.format('error')}) > 0")
     for state in {want.state, None if want.shown is None else stored_state(want.shown)}:

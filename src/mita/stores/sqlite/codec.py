@@ -60,13 +60,14 @@ SHARED_COLUMNS = (*map(column, _SHARED), "created", "due_fixed")
 
 def _alike_maker() -> Callable[[NewJob], tuple[tuple[Any, ...], bool]]:
     """A function that returns the values that a job mostly shares with its neighbours, and whether
-    it has limits. It runs for each job of an enqueue, and attributes that are written out are read
-    several times faster than by `attrgetter`."""
+    it has limits or tags. It runs for each job of an enqueue, and attributes that are
+    written out are read several times faster than by `attrgetter`."""
     values = ", ".join(f"job.{name}" for name in _SHARED)
     differs = " or ".join(
         f"job.{name} is not None" if NEW[name].optional else f"job.{name} != {NEW[name].default!r}"
         for name in _LIMITS
     )
+    differs += " or job.tags != ()"  # so that a plain job is not looked at again for its tags
     made: Callable[[NewJob], tuple[tuple[Any, ...], bool]]
     made = eval(f"lambda job: (({values}), {differs})")  # noqa: S307 - field names only
     return made

@@ -4,6 +4,7 @@ The tables of a file, for the namespace `mita` (the migrations have the columns)
 
     _mita_job ◄─── seq ─── _mita_event        the lines of its timeline
        │      ◄─── seq ─── _mita_once_value   its once values (0: shared by all jobs)
+       │      ◄─── seq ─── _mita_tag          its tags
        │      ◄─── id ──── _mita_unique       the unique key that it has
        │      ◄─── seq ─── _mita_holder       the further keys that it has while it runs
        │ queue, keys

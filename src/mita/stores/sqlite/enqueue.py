@@ -85,6 +85,8 @@ def _debounce(context: SqliteContext, new: NewJob, twin: str) -> str | None:
             options=new.options,
             headers=new.headers,
         )
+        if new.tags:
+            context.run_many("enqueue_tags", [(tag, twin) for tag in new.tags])
         context.topics.add(new.queue)
     return twin
 
@@ -108,9 +110,16 @@ def _insert(context: SqliteContext, jobs: list[NewJob]) -> None:
         single = []
         context.run_many(kind.alike, rows, shared)
     context.run_many(kind.single, single)
-    with_groups = set() if are_plain else {job.queue for job in jobs if job.fair is not None}
-    if with_groups:
+    if not are_plain:
+        _insert_rest(context, jobs)
+
+
+def _insert_rest(context: SqliteContext, jobs: list[NewJob]) -> None:
+    """Insert what other tables have of jobs with limits or tags."""
+    if with_groups := {job.queue for job in jobs if job.fair is not None}:
         context.run("enqueue_groups", queues=as_json(with_groups))
+    if tags := [(tag, job.id) for job in jobs for tag in job.tags]:
+        context.run_many("enqueue_tags", tags)
 
 
 def _rows(jobs: Iterable[NewJob], now: Moment) -> list[tuple[Any, ...]]:

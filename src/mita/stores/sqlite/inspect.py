@@ -38,6 +38,7 @@ _DIALECT = sql.Dialect(
     contains="instr",
     head=f"substr(error, 1, instr(error || {_TRACEBACK}, {_TRACEBACK}) - 1)",
     has_key=_HAS_KEY,
+    has_tag="seq in (select job from _mita_tag where tag = {})",
 )
 
 
@@ -92,7 +93,8 @@ def find(context: SqliteContext, ids: Sequence[str]) -> list[Job | None]:
 
 def page(context: SqliteContext, want: JobFilter, after: str | None, limit: int) -> Page:
     """Jobs that match, newest first, with ids below `after`."""
-    text = context.sql["page"].replace("{where}", sql.where(want, after, _DIALECT))
+    where = context.sql.filled_in(sql.where(want, after, _DIALECT))
+    text = context.sql["page"].replace("{where}", where)
     values = sql.values(want, after, limit) | {"now": context.now}
     return sql.as_page(context.connection.execute(text, values).fetchall(), limit)
 

@@ -176,11 +176,14 @@ def _due(context: SqliteContext, settlement: Settlement) -> _Due:
 def delete(context: SqliteContext, seqs: list[int]) -> None:
     """Delete jobs with everything that belongs to them."""
     them = as_json(seqs)
-    timelines, once_values = context.row("delete_any_traces", first=min(seqs), last=max(seqs))
+    first, last = min(seqs), max(seqs)
+    timelines, once_values, tags = context.row("delete_any_traces", first=first, last=last)
     if timelines:
         context.run("delete_timelines", seqs=them)
     if once_values:
         context.run("delete_once_values", seqs=them)
+    if tags:
+        context.run("delete_tags", seqs=them)
     context.run("delete_jobs", seqs=them)
 
 

@@ -27,17 +27,20 @@ _PLAIN = {
     name: field for name, field in NEW.items() if field.default is NODEFAULT or name in _OFTEN_SET
 }
 _RARE = {name: field for name, field in NEW.items() if name not in _PLAIN}
-_rare_values = attrgetter("when.at", *_RARE)
-_RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()))
+_rare_values = attrgetter("when.at", *_RARE, "tags")
+_RARE_DEFAULTS = (None, *(field.default for field in _RARE.values()), ())
 # The same fields at once: they are neighbours in a job, with `when`, which is nearly always NOW.
 _NEW_FIELDS = NewJob.__struct_fields__
 _neighbours = itemgetter(slice(_NEW_FIELDS.index("when"), _NEW_FIELDS.index("fresh")))
 _NEIGHBOURS = _neighbours(astuple(NewJob(id="", task="", queue="", payload=b"")))
 # Fields of a job with one key, or with other fields that are older than limits.
 _LIMITS = ("gates", "fair", "weight")
+# What a search by tag reads. A record has its tags in its options.
+_TAGS = {"tags": Field("tags", inspect.type_info(tuple[str, ...]), False, ())}
+_ALL = NEW | _TAGS
 _KEYED = {name: field for name, field in NEW.items() if name not in _LIMITS}
-_limit_values = attrgetter(*_LIMITS)
-_LIMIT_DEFAULTS = tuple(NEW[name].default for name in _LIMITS)
+_limit_values = attrgetter(*_LIMITS, *_TAGS)
+_LIMIT_DEFAULTS = tuple(_ALL[name].default for name in (*_LIMITS, *_TAGS))
 
 
 def _some_json(values: Sequence[Any]) -> str:
@@ -58,7 +61,7 @@ _WAIT = ("wait", attrgetter("when.wait"), numbers)
 _AT = ("at", attrgetter("when.at"), numbers)
 _PLAIN_WRITERS = [*_writers(_PLAIN), _WAIT]
 _KEYED_WRITERS = [*_writers(_KEYED), _WAIT, _AT]
-_ALL_WRITERS = [*_writers(NEW), _WAIT, _AT]
+_ALL_WRITERS = [*_writers(_ALL), _WAIT, _AT]
 
 
 def _insert_texts(fields: dict[str, Field], *whens: str) -> dict[str, str]:
@@ -73,7 +76,7 @@ def _insert_texts(fields: dict[str, Field], *whens: str) -> dict[str, str]:
     }
 
 
-INSERT_TEXTS = {f"new_{name}": text for name, text in _insert_texts(NEW, "wait", "at").items()} | {
+INSERT_TEXTS = {f"new_{name}": text for name, text in _insert_texts(_ALL, "wait", "at").items()} | {
     f"plain_{name}": text for name, text in _insert_texts(_PLAIN, "wait").items()
 }
 INSERT_TEXTS |= {
@@ -99,7 +102,7 @@ def plain_columns(jobs: Sequence[NewJob]) -> dict[str, Any]:
 
 
 def have_limits(jobs: Sequence[NewJob]) -> bool:
-    """Whether one of these jobs has gates or a fair group."""
+    """Whether one of these jobs has gates, a fair group or tags."""
     return not all(map(_LIMIT_DEFAULTS.__eq__, map(_limit_values, jobs)))
 
 

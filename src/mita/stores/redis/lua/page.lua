@@ -3,7 +3,7 @@
 -- ARGV  1 now, '' to read the server's clock  2 below this id, '' for the newest  3 limit
 --       4 state, '' for any  5 the state as it is shown, '' for any
 --       6 task  7 resource key  8 unique key  9 repeat  10 part of the error's type and message;
---       '' for any
+--       11 a text that the record contains, which jobs with a tag do; '' for any
 -- Returns the ids, and where the next part begins (false: this was the last); or false when the ids
 --       are not sorted yet: then page_index must be called until it returns 1
 -- include keys
@@ -39,6 +39,7 @@ local function matches(r)
     if ARGV[i] ~= '' and r[field] ~= ARGV[i] then return false end
   end
   if ARGV[7] ~= '' and not has_key(r, ARGV[7]) then return false end
+  if ARGV[11] ~= '' and not r.fixed:find(ARGV[11], 1, true) then return false end
   return ARGV[10] == '' or error_matches(r)
 end
 
