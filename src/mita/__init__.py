@@ -9,6 +9,7 @@ from mita.client.flow_run import FlowRun
 from mita.client.flows import Flow, GroupFlow, Link, TransactionalFlow
 from mita.client.repeat_spec import RepeatChoices as RepeatOptions
 from mita.client.repeats import Repeats
+from mita.engine.relay_process import StandaloneRelay as Relay
 from mita.engine.scheduler_process import StandaloneScheduler as Scheduler
 from mita.engine.worker import Worker
 from mita.errors import (
@@ -120,6 +121,7 @@ __all__ = [
     "ProgressReport",
     "QueueView",
     "Rate",
+    "Relay",
     "Reason",
     "ReasonCode",
     "Rejected",

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from mita.client import JobSender
 from mita.engine.importing import plan_processes
+from mita.engine.relay_process import StandaloneRelay
 from mita.engine.scheduler_process import StandaloneScheduler
 from mita.engine.worker import Worker
 from mita.errors import UsageError
@@ -19,6 +20,7 @@ from mita.model.policy import Retry
 from mita.observe import Observable
 from mita.ports.clock import Clock
 from mita.ports.logs import make_logs_printable
+from mita.ports.outbox import JobOutbox, checked_outbox, needed_outbox
 from mita.ports.store import Store, StoreFactory
 from mita.rules.judge import Retention
 from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
@@ -48,8 +50,9 @@ class Mita(Observable, Composed):
     factory for a store of your own. Nothing is opened until it is used. Succeeded jobs are kept for
     `keep` (seconds or a timedelta; 0 deletes them at once) but at most `keep_most` per queue,
     failed and cancelled jobs for `keep_failed`. A ready job rises by one priority for each `ageing`
-    (seconds) that it waits; None makes priorities strict. The `_sync` methods are for code that is
-    not async."""
+    (seconds) that it waits; None makes priorities strict. `outbox` (of `mita.contrib.outbox`) takes
+    the jobs of `task.using(connection)` if the store cannot be part of your transactions. The
+    `_sync` methods are for code that is not async."""
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Mita(Observable, Composed):
         payload_limit: int = 256 * 1024,
         retry: Retry = Retry(),  # noqa: B008  (frozen)
         ageing: float | timedelta | None = 60,
+        outbox: JobOutbox | None = None,
     ) -> None:
         self._settings = AppSettings.of(
             keep=keep,
@@ -80,7 +84,7 @@ class Mita(Observable, Composed):
         )
         self._portal = Portal(self._close_here)
         events = ClientEvents(self._watch)
-        sender = JobSender(self._pool.store, self, events, self._portal)
+        sender = JobSender(self._pool.store, self, events, self._portal, checked_outbox(outbox))
         self._registry = Registry(sender, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(self._registry.tasks)
         self._known = MappingProxyType(self._registry.known)  # also by their aliases
@@ -173,6 +177,7 @@ class Mita(Observable, Composed):
             self.repeats.put_declared,
             self._served(metrics),
             plan_processes(self, self.tasks, settings, self._pool.source),
+            self._outbox,
         )
 
     def scheduler(
@@ -189,6 +194,23 @@ class Mita(Observable, Composed):
             self._served(metrics),
             self._keep.failed,
         )
+
+    def relay(self, *, name: str = "", metrics: str | None = None) -> StandaloneRelay:
+        """Return a standalone relay, which sends the rows of the outbox to the store and runs no
+        jobs: `await relay.run()` until `relay.stop()`. Every worker relays, too. Raises
+        `UsageError` if the app has no outbox."""
+        served = self._served(metrics)
+        return StandaloneRelay(self._pool.new, self.outbox, self._watch, served, name)
+
+    @property
+    def has_outbox(self) -> bool:
+        """Whether the app has an outbox."""
+        return self._outbox is not None
+
+    @property
+    def outbox(self) -> JobOutbox:
+        """The outbox of the app. Raises `UsageError` if it has none."""
+        return needed_outbox(self._outbox)
 
     # ------------------------------------------------------------ stores
 

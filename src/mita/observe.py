@@ -101,7 +101,7 @@ class Observable(Client):
             self._watch.add(tally)
             self._source = Source(
                 tally,
-                Depths(self._pool.identity, self._store, self._portal),
+                Depths(self._pool.identity, self._store, self._portal, self._outbox),
                 self._watch.dropped,
             )
         return self._source

@@ -242,6 +242,17 @@ PANELS = (
         {"": f"sum(rate(mita_events_dropped_total{RATE}))"},
         "ops",
     ),
+    Panel(
+        "Outbox rows",
+        "Rows that wait for the relay, and rows whose jobs the store has refused.",
+        {"waiting": "max(mita_outbox_rows)", "parked": "max(mita_outbox_parked)"},
+    ),
+    Panel(
+        "Outbox lag",
+        "How long the oldest row has waited for the relay.",
+        {"": "max(mita_outbox_oldest_seconds)"},
+        "s",
+    ),
 )
 
 

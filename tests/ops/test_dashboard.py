@@ -9,6 +9,7 @@ import shutil
 import string
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -16,6 +17,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from mita import Every, Job, Mita, Rate, Retry, StoreError
+from mita.contrib.outbox import Outbox
 from mita.metrics import TABLE
 from mita.stores.memory import MemoryStore
 from tests.engine.conftest import working
@@ -101,10 +103,12 @@ async def scraped(registry: CollectorRegistry) -> str:
     return (await asyncio.to_thread(generate_latest, registry)).decode()
 
 
-async def recorded() -> list[str]:
+async def recorded(folder: Path) -> list[str]:
     """Two scrapes of a process that runs jobs of every kind: before, and when all is done but one
     that waits."""
-    app, registry = Mita("memory://"), CollectorRegistry()
+    outbox = Outbox(f"sqlite:///{folder}/shop.db")
+    await outbox.create()
+    app, registry = Mita("memory://", outbox=outbox), CollectorRegistry()
     app.metrics(registry)
     work = Workload(app, 200, seed=7)
 
@@ -178,8 +182,8 @@ def series_of(pages: list[str]) -> list[Series]:
     return list(found.values())
 
 
-async def test_every_query_has_an_answer_in_a_real_scrape() -> None:
-    pages = await recorded()
+async def test_every_query_has_an_answer_in_a_real_scrape(tmp_path: Path) -> None:
+    pages = await recorded(tmp_path)
     series = series_of(pages)
     assert {one.labels[NAME] for one in series} == set(known())
     for one in series:

@@ -10,6 +10,7 @@ import msgspec
 import mita
 from mita import errors
 from mita.ports.clock import Clock
+from mita.ports.outbox import JobOutbox
 from mita.ports.store import Store
 
 PROMISED = [
@@ -58,6 +59,7 @@ PROMISED = [
     "ProgressReport",
     "QueueView",
     "Rate",
+    "Relay",
     "Reason",
     "ReasonCode",
     "Rejected",
@@ -98,7 +100,7 @@ PROMISED = [
 
 # Seen in a signature, and imported from elsewhere: the contract of a store, for tools that open
 # one, and a clock for tests.
-ELSEWHERE = {Store, Clock}
+ELSEWHERE = {Store, Clock, JobOutbox}
 # Parts that one class of Mita's own uses of another.
 INNER = {"Call.limits", "Call.options", "ListenerThread.put", "TransactionalSender.within"}
 

@@ -17,6 +17,7 @@ from . import (
     inspect,
     limits,
     queues,
+    relay,
     repeats,
     scheduler,
     signal_job,
@@ -76,6 +77,7 @@ def grammar() -> Parser:
     for group in (
         worker,
         scheduler,
+        relay,
         demo,
         enqueue,
         inspect,

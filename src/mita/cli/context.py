@@ -77,6 +77,17 @@ class CommandContext:
         id = start + ids.whole_rest(text)
         return id if await self.app.get(id) is not None else self._raise_unknown(given)
 
+    async def id_in_outbox(self, given: str) -> str | None:
+        """Return the whole id of a job that is in the outbox and not in the store; None if there is
+        none."""
+        text = given.lower().replace("-", "")
+        if not self.app.has_outbox or not ids.is_id_prefix(text):
+            return None
+        row = await self.app.outbox.row(text)
+        if row is None or await self.app.get(row.id) is not None:
+            return None
+        return row.id
+
     async def _beginning_with(self, start: str) -> list[JobRecord]:
         """Some jobs whose ids begin with these digits, newest first; one for each flow."""
         found: dict[str, JobRecord] = {}
@@ -93,7 +104,7 @@ class CommandContext:
     def command(self, name: str, *words: str) -> tuple[str, ...]:
         """The words of another `mita` command for the same app and store."""
         options = self.options
-        app = [] if options.app is None or name == "worker" else ["--app", options.app]
+        app = [] if options.app is None or name in ("worker", "relay") else ["--app", options.app]
         url = [] if options.url is None else ["--url", options.url]
         namespace = [] if options.namespace is None else ["--namespace", options.namespace]
         return (

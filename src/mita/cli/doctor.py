@@ -45,6 +45,8 @@ async def doctor(context: CommandContext) -> Report:
     findings += _workers(await store.workers())
     findings += await _repeats(context)
     findings += await unreadable_flows(store)
+    if context.app.has_outbox:
+        findings += await context.app.outbox.doctor()
     has_bad_finding = any(finding.health is Health.BAD for finding in findings)
     rows = [(finding.health.value, finding.what, finding.found) for finding in findings]
     remedies = [f"  → {finding.what}: {finding.remedy}" for finding in findings if finding.remedy]

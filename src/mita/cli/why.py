@@ -23,7 +23,9 @@ def add(commands: Commands) -> None:
 
 async def explain(context: CommandContext) -> Report:
     """Run `mita why`."""
-    id = await context.id_of(context.options.id)
+    id = await context.id_in_outbox(context.options.id)
+    if id is None:
+        id = await context.id_of(context.options.id)
     reasons = await context.app.explain(id)
     reasons = [_here(context, reason) for reason in reasons]
     lines = [

@@ -72,7 +72,10 @@ class Client(Inspection, Bulk):
         self._keep = keep
         self._run_sync = run_sync
         self._reports = events
-        self._flow_tools = FlowTools(sender.store, self, tasks, keep, events)
+        self._outbox = sender.outbox
+        self._flow_tools = FlowTools(
+            sender.store, self, tasks, keep, events, self._outbox is not None
+        )
         self.repeats = Repeats(sender.store, tasks, self, events, run_sync)
 
     # ------------------------------------------------------------ enqueue

@@ -11,6 +11,7 @@ from mita.model.job import NewJob, Receipt
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id, new_ids
+from mita.ports.outbox import JobOutbox
 from mita.ports.store import Store
 from mita.ports.transactional import transactional
 from mita.rules.claim_size import CALL_JOBS
@@ -27,7 +28,8 @@ UNCHECKED_JOBS = 50  # so few always fit into one operation: the payload of each
 
 class JobSender:
     """Enqueues calls: makes jobs of them, and gives those to the store of the running event loop.
-    `open_store` returns that store. `tracker` answers what a handle asks about its job."""
+    `open_store` returns that store. `tracker` answers what a handle asks about its job. `outbox`:
+    where jobs of a user's transaction are written, instead of the store."""
 
     def __init__(
         self,
@@ -35,8 +37,10 @@ class JobSender:
         tracker: Tracker,
         events: ClientEvents,
         run_sync: RunSync,
+        outbox: JobOutbox | None = None,
     ) -> None:
         self.open_store = open_store
+        self.outbox = outbox
         self._tracker = tracker
         self._events = events
         self._run_sync = run_sync
@@ -68,7 +72,7 @@ class JobSender:
     def within(self, connection: Any) -> "TransactionalSender":
         """Return a sender that enqueues in the transaction that is open on `connection`."""
         return TransactionalSender(
-            connection, self.store, self._run_sync, self._tracker, self._events
+            connection, self.store, self._run_sync, self._tracker, self._events, self.outbox
         )
 
     async def _send_traced(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
@@ -85,7 +89,8 @@ class JobSender:
 
 
 class TransactionalSender:
-    """Enqueues on `connection`, which is inside a transaction that only the user ends."""
+    """Enqueues on `connection`, which is inside a transaction that only the user ends: in the
+    app's outbox, if it has one, else in the store."""
 
     def __init__(
         self,
@@ -94,8 +99,10 @@ class TransactionalSender:
         run_sync: RunSync,
         tracker: Tracker,
         events: ClientEvents,
+        outbox: JobOutbox | None = None,
     ) -> None:
         self._connection = connection
+        self._outbox = outbox
         self._open_store = open_store
         self._run_sync = run_sync
         self._tracker = tracker
@@ -103,7 +110,7 @@ class TransactionalSender:
 
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         """Enqueue these calls; they are stored when the transaction commits."""
-        store = transactional(await self._open_store())
+        store = self._outbox or transactional(await self._open_store())
         with sending(calls) as trace:
             jobs = new_jobs(calls, trace.headers)
             return self._handles(jobs, await store.enqueue_in(self._connection, jobs), trace)
@@ -111,7 +118,7 @@ class TransactionalSender:
     def send_sync(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
         """`send`, from code that is not async. It runs on the caller's thread, because no other may
         use the connection."""
-        store = transactional(self._run_sync(self._open_store()))
+        store = self._outbox or transactional(self._run_sync(self._open_store()))
         with sending(calls) as trace:
             jobs = new_jobs(calls, trace.headers)
             return self._handles(jobs, store.enqueue_in_sync(self._connection, jobs), trace)

@@ -40,6 +40,7 @@ class FlowTools(Struct):
     tasks: Mapping[str, Task[Any, Any]]
     keep: Retention
     events: ClientEvents
+    has_outbox: bool = False
 
     async def store_jobs(self, jobs: Sequence[NewJob], started: FlowStarted | None = None) -> None:
         """Store the jobs of a flow in their order, as many in a call as a store takes. `started` is

@@ -75,6 +75,12 @@ class Flow(FlowDraft):
     def using(self, connection: Any) -> "TransactionalFlow":
         """Enqueue in the transaction that is open on your own connection: the flow exists exactly
         if the transaction commits. See `task.using`."""
+        if self._tools.has_outbox:
+            raise UsageError(
+                f"flow {self.name!r}: a flow cannot be written to an outbox. Enqueue a task in "
+                "your transaction, task.using(connection).enqueue(…), whose handler enqueues the "
+                "flow"
+            )
         make = partial(self._jobs, in_transaction=True)
         steps = len(self._steps)
         return TransactionalFlow(

@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from mita.errors import UsageError
 from mita.model.record import DisplayState, JobPage, JobRecord
 from mita.model.view import QueueView, ResourceView, WorkerView
+from mita.ports.outbox import JobOutbox
 from mita.ports.store import Store
 from mita.rules.explain.evidence import Reason
+from mita.rules.explain.outbox import explain_row
 from mita.rules.explain.reasons import explain
 from mita.rules.names import check_key, check_name
 from mita.sync import check_may_wait
@@ -27,6 +30,7 @@ class Inspection:
     _store: Callable[[], Awaitable[Store]]
     _tasks: Mapping[str, Task[Any, Any]]
     _run_sync: RunSync
+    _outbox: JobOutbox | None
 
     async def get(self, id: str) -> JobRecord | None:
         """Return a job with its timeline, steps and signals; None if the store does not have it
@@ -44,7 +48,7 @@ class Inspection:
 
     async def result(self, id: str, timeout: float | None = None) -> Any:
         """Wait until a job has ended and return its result; see `Handle.result`."""
-        return result(await succeeded(self._store, id, timeout), self._tasks)
+        return result(await succeeded(self._store, id, timeout, self._outbox), self._tasks)
 
     def result_sync(self, id: str, timeout: float | None = None) -> Any:
         """`result`, from code that is not async. Raises `UsageError` in an async handler, because
@@ -127,6 +131,12 @@ class Inspection:
     async def explain(self, id: str) -> list[Reason]:
         """Return why a job is not running: reasons in words, most important first, each with what
         to do about it."""
-        return explain(await gather(await self._store(), id))
+        try:
+            return explain(await gather(await self._store(), id))
+        except UsageError:
+            row = None if self._outbox is None else await self._outbox.row(id)
+            if row is None:
+                raise
+        return explain_row(row)
 
     explain_sync = sync_twin(explain)

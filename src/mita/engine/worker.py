@@ -16,6 +16,7 @@ from mita.model.time import SECOND
 from mita.model.view import WorkerView
 from mita.ports.clock import StoreClock
 from mita.ports.ids import incarnation
+from mita.ports.outbox import JobOutbox
 from mita.ports.store import ASKED, REPEATS, Store
 from mita.rules.claim_size import jobs_to_claim
 from mita.rules.judge import Retention
@@ -60,12 +61,14 @@ class Worker:
         declare_repeats: Callable[[], Awaitable[None]] | None = None,
         serve: Serve = nullcontext,
         processes: ProcessPlan | None = None,
+        outbox: JobOutbox | None = None,
     ) -> None:
         self._open_store, self._tasks, self._settings = open_store, tasks, settings
         self._wiring = wiring
         self._retention, self._keep_most = retention, keep_most
         self._bus, self._declare_repeats, self._serve = bus, declare_repeats, serve
         self.processes = processes
+        self._outbox = outbox
         self._clock = StoreClock()
         self.max_jobs_reached = False  # then another worker should replace it
         self._stopping = asyncio.Event()
@@ -177,9 +180,12 @@ class Worker:
 
     async def _is_over(self, context: WorkerContext) -> bool:
         """Whether a worker with `until_empty` has nothing left to do. Repeats that are due are
-        fired first, because their jobs are due now. Returns False if the store is unreachable."""
+        fired first, because their jobs are due now; rows of the outbox are jobs, too. Returns False
+        if the store is unreachable."""
         store, fires = context.store, context.settings.schedule
         try:
+            if self._outbox is not None and (await self._outbox.view()).rows:
+                return False
             keep = context.retention.failed
             fired, again = await fire_due(store, context.emit, keep) if fires else (0, None)
             return not fired and again != 0 and await is_empty(store, self._claim_loop.serves)
@@ -222,6 +228,8 @@ class Worker:
         helpers = [self._claim_loop.listen(on_topic), Sweeper(context, self._keep_most).run()]
         if self._settings.schedule:
             helpers.append(self._scheduler.run())
+        if self._outbox is not None:
+            helpers.append(self._outbox.relay(context.store, self.id))
         return helpers
 
     async def _drain(self, claiming: asyncio.Task[None]) -> None:

@@ -149,6 +149,11 @@ def _of_store(depth: Depth | None) -> Iterator[Metric]:
         (((view.name,), view.tokens) for view in queues if view.tokens is not None),
     )
     yield _made("mita_workers", [((), depth.workers)] if depth is not None else [])
+    view = None if depth is None else depth.outbox
+    gauges = ("rows", 1), ("oldest", SECOND), ("parked", 1)
+    names = ("mita_outbox_rows", "mita_outbox_oldest_seconds", "mita_outbox_parked")
+    for name, (field, unit) in zip(names, gauges, strict=True):
+        yield _made(name, [] if view is None else [((), getattr(view, field) / unit)])
 
 
 def _made(name: str, values: Iterable[tuple[tuple[str, ...], float]]) -> Metric:

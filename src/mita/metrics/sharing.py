@@ -13,6 +13,7 @@ from prometheus_client.registry import CollectorRegistry
 from mita import forks
 from mita.events.counters import Counters
 from mita.model.gate import StoredLimit
+from mita.model.outbox import OutboxView
 from mita.model.record import DisplayState
 from mita.model.view import QueueView
 
@@ -49,8 +50,9 @@ class _Shared:
 
     def depth(self) -> Depth | None:
         """Returns the depths of all stores. Apps of one store see the same queues, so only one of
-        them is asked."""
-        stores = {source.depths.identity: source.depths for source in self.sources}
+        them is asked: one that has an outbox, if there is any."""
+        ordered = sorted([source.depths for source in self.sources], key=lambda one: one.has_outbox)
+        stores = {depths.identity: depths for depths in ordered}
         return together(
             [known for depths in stores.values() if (known := depths.look()) is not None]
         )
@@ -62,7 +64,20 @@ def together(depths: list[Depth]) -> Depth | None:
     queues: dict[str, QueueView] = {}
     for view in (view for depth in depths for view in depth.queues):
         queues[view.name] = _added(queues[view.name], view) if view.name in queues else view
-    return Depth([*queues.values()], sum(depth.workers for depth in depths)) if depths else None
+    if not depths:
+        return None
+    rows = _rows_together([depth.outbox for depth in depths if depth.outbox is not None])
+    return Depth([*queues.values()], sum(depth.workers for depth in depths), rows)
+
+
+def _rows_together(views: list[OutboxView]) -> OutboxView | None:
+    if not views:
+        return None
+    return OutboxView(
+        sum(view.rows for view in views),
+        max(view.oldest for view in views),
+        sum(view.parked for view in views),
+    )
 
 
 def _added(one: QueueView, other: QueueView) -> QueueView:

@@ -123,6 +123,16 @@ TABLE: tuple[Described, ...] = (
         "how many jobs the rate of a limited queue lets start now",
     ),
     Described("mita_workers", "gauge", (), "workers alive"),
+    Described("mita_outbox_rows", "gauge", (), "rows of the outbox that wait for the relay"),
+    Described(
+        "mita_outbox_oldest_seconds",
+        "gauge",
+        (),
+        "how long the oldest row of the outbox has waited for the relay",
+    ),
+    Described(
+        "mita_outbox_parked", "gauge", (), "rows of the outbox whose jobs the store has refused"
+    ),
     Described(
         "mita_repeat_fires_total",
         "counter",

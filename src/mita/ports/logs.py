@@ -11,6 +11,7 @@ LOGGERS = (
     "mita.store",
     "mita.nats",
     "mita.scheduler",
+    "mita.relay",
     "mita.repeats",
     "mita.events",
     "mita.metrics",

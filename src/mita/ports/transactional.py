@@ -10,15 +10,19 @@ from mita.model.time import Wait
 from .store import Can, Store
 
 
-class Transactional(Protocol):
-    """What a store with `Can.ENQUEUE_IN_YOUR_TRANSACTION` can do as well. `connection` is the
-    user's own, inside a transaction that only the user ends."""
+class TransactionalEnqueue(Protocol):
+    """What can write jobs in a transaction of the user's own: a store, or an outbox. `connection`
+    is the user's own, inside a transaction that only the user ends."""
 
     async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Enqueue the jobs in the transaction: they exist exactly if it commits."""
 
     def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """`enqueue_in`, for a connection that is not async."""
+
+
+class Transactional(TransactionalEnqueue, Protocol):
+    """What a store with `Can.ENQUEUE_IN_YOUR_TRANSACTION` can do as well."""
 
     async def complete_in(self, connection: Any, claim: Claim, result: bytes, keep: Wait) -> None:
         """Settle the claim as succeeded, exactly if the transaction commits. Raises `LeaseLost` for
@@ -34,6 +38,7 @@ def transactional(store: Store) -> Transactional:
     if Can.ENQUEUE_IN_YOUR_TRANSACTION not in store.can:
         raise UsageError(
             "this store cannot take part in your transaction: only postgresql:// can, with its "
-            "jobs in the same database as your data. Enqueue after the commit instead"
+            "jobs in the same database as your data. Enqueue after the commit instead, or give "
+            "the app an outbox in your database: Mita(…, outbox=Outbox(…)) of mita.contrib.outbox"
         )
     return cast(Transactional, store)

@@ -54,6 +54,8 @@ class ReasonCode(StrEnum):
     CANCELLED = "cancelled"
     TWIN = "twin"
     REPEAT_PAUSED = "repeat paused"
+    IN_OUTBOX = "in outbox"
+    PARKED = "parked"
 
 
 class Reason(Struct, frozen=True):

@@ -1,0 +1,1 @@
+"""Mita inside other frameworks. Each module needs its framework; `import mita` imports none."""
