@@ -115,7 +115,9 @@ class Outbox:
     async def relay(self, store: Store, relay: str) -> None:
         """Send rows to the store until it is cancelled. One relay of many does this; the others
         stand by. `relay` is its name in the log."""
-        await RowSender(self._name, self._open, self._sql, store, relay, self._poll, self.shown).run()
+        await RowSender(
+            self._name, self._open, self._sql, store, relay, self._poll, self.shown
+        ).run()
 
     def _open(self, *, create: bool = False) -> Any:
         return opened(connection_to(self._location), create=create)
