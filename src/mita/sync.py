@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -41,6 +42,44 @@ def check_may_wait(called: str, instead: str) -> None:
         )
 
 
+# event loops that serve requests: a call that blocks one of them delays all requests
+_serving_loops: Counter[asyncio.AbstractEventLoop] = Counter()
+
+
+@contextmanager
+def serves_requests() -> Iterator[None]:
+    """Note, until the end of the block, that the running event loop serves web requests. A `_sync`
+    method that is called on it raises `UsageError`."""
+    loop = asyncio.get_running_loop()
+    _serving_loops[loop] += 1
+    try:
+        yield
+    finally:
+        _serving_loops[loop] -= 1
+        if not _serving_loops[loop]:
+            del _serving_loops[loop]
+
+
+def _check_may_block() -> None:
+    """Raise `UsageError` if this is the event loop of a web server."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    if loop in _serving_loops and not _is_in_greenlet():
+        raise UsageError(
+            "a _sync method was called on the event loop of the web server, where it would delay "
+            "all requests: `await` the method without _sync, or make the endpoint (or handler) "
+            "a plain `def`, which runs on a thread"
+        )
+
+
+def _is_in_greenlet() -> bool:
+    """Whether sync code is run by async code, as `AsyncSession.run_sync` of SQLAlchemy does it."""
+    greenlet = sys.modules.get("greenlet")
+    return greenlet is not None and greenlet.getcurrent().parent is not None
+
+
 class Portal:
     """Runs coroutines on an event loop in a thread of its own. The thread starts at the first call;
     after a fork the child starts its own. `on_close` is awaited before the loop stops.
@@ -63,6 +102,12 @@ class Portal:
                 "a _sync method was called on the event loop that serves it, which would wait "
                 "for itself"
             )
+        if _serving_loops:
+            try:
+                _check_may_block()
+            except UsageError:
+                coro.close()
+                raise
         return self._run(self._running_loop(), coro)
 
     def start(self, coro: Coroutine[Any, Any, T], /) -> Future[T]:

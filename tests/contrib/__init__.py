@@ -1,0 +1,1 @@
+"""Mita inside web frameworks and their databases."""
