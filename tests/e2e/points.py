@@ -204,7 +204,7 @@ def _arm_deliveries(name: str) -> None:
 
 def _arm_steps(name: str, where: str) -> None:
     """Every JetStream store that is opened from now on dies there."""
-    # how long until the server writes a ticket that is missing: half a minute outside this test
+    # how long until the server writes a ticket that is missing: five seconds outside this test
     nats_records.SAFETY_DELAY_MS = 2000
     nats_repeats.FIRE_BATCH_JOBS = 0  # as if no firing fits into a batch
     opened = NatsStore.open

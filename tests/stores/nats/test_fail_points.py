@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mita.model.job import NewJob, State
-from mita.model.outcome import Answer, PrioritiseJob, RescheduleJob
+from mita.model.job import Claim, NewJob, State
+from mita.model.outcome import Answer, PrioritiseJob, RescheduleJob, Settlement
 from mita.model.time import HOUR, NOW, When
 from mita.stores.nats import NatsStore
 from mita.stores.nats.client.errors import NoServerAnswer
@@ -96,13 +96,45 @@ async def test_another_priority_for_a_ready_job(store: NatsStore, twin: NatsStor
     await comes(twin, id)
 
 
-async def test_waking_the_next_job_at_a_key(store: NatsStore, twin: NatsStore) -> None:
+@pytest.mark.parametrize("verdict", [succeed, release])
+async def test_waking_the_next_job_at_a_key(
+    store: NatsStore,
+    twin: NatsStore,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: Callable[[Claim], Settlement],
+) -> None:
+    """There is nothing between its record and its ticket: both are in the batch that frees the key.
+    So no process can die there, and nothing waits for the schedule."""
+    monkeypatch.setattr(job_records, "SAFETY_DELAY_MS", HOUR)
+    points: list[str] = []
+
+    async def point(name: str) -> None:
+        points.append(name)
+
     holder = await running(store, resource="r")
     id = await put(store, resource="r")
     assert await claims(store) == []
-    await dies(store, "between record and ticket", lambda: store.settle([succeed(holder)]))
-    assert await state_of(twin, holder.id) is State.SUCCEEDED
-    await comes(twin, id)
+    store.context.fail_point = point
+    await settled(store, verdict(holder))
+    assert points == []
+    found = await claims(twin)
+    assert {claim.id for claim in found} <= {id, holder.id}
+    for _ in range(2 if verdict is release else 1):
+        [claim] = found
+        await settled(twin, succeed(claim))
+        found = await claims(twin)
+    assert found == []
+
+
+async def test_the_ticket_of_a_batch_names_the_record_before_it(store: NatsStore) -> None:
+    """So its claim need not read the record: the first write is not refused."""
+    holder = await running(store, unique="u")
+    await settled(store, release(holder))
+    pulled = await pulling.pull(store.context, {(QUEUE, holder.priority): 1})
+    [ticket] = pulled.tickets
+    [located] = (await job_records.locate(store.context, [holder.id])).values()
+    assert ticket.record.record_seq == located.seq == ticket.seq - 1
+    await until(lambda: claims(store), "the ticket is delivered again")
 
 
 async def test_claiming(store: NatsStore, twin: NatsStore) -> None:

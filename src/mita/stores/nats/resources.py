@@ -39,7 +39,7 @@ from .stream.waiters import (
 from .stream.wake_tickets import arm, arm_now
 
 NOTED_JOBS = 900  # running jobs that one transaction can write again
-WAKE_BATCH_JOBS = 200  # woken in one transaction; each takes two messages, and a ticket after it
+WAKE_BATCH_JOBS = 200  # woken in one transaction; each takes three messages, its ticket included
 
 
 class Woken(NamedTuple):

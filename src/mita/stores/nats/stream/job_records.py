@@ -9,7 +9,8 @@ step.
 **To make a job ready now** takes two steps: its record is written as a schedule for
 `SAFETY_DELAY_MS` later, then a ticket is stored that names the record's sequence. After a crash
 between the two the schedule fires, and the job starts `SAFETY_DELAY_MS` late. The server refuses
-the ticket if the record has changed in between.
+the ticket if the record has changed in between. If the record is written in an atomic batch with
+others, the ticket is in the same batch, right after its record (`JUST_BEFORE_CODE`).
 
 **Nothing is written over a schedule that is about to fire.** The server takes up a due schedule,
 and a moment later it stores the ticket and removes the record, whatever was written there in
@@ -35,8 +36,13 @@ from .subjects import Subjects, token
 
 # The server's timer is up to 250 ms late, so it is set earlier, and a claim waits for the rest.
 SCHEDULE_LEAD_MS: Wait = 300
-SAFETY_DELAY_MS: Wait = 30 * SECOND
+# A ticket that waits longer for its claim is made again, behind those that came since. So this is
+# as short as the time after which the server delivers the ticket of a lost claim again.
+SAFETY_DELAY_MS: Wait = 5 * SECOND
 FIRE_MARGIN_MS: Wait = 400
+# `record_seq` of a ticket whose record is the message just before it. No record has this sequence:
+# the first message of a stream is its anchor.
+JUST_BEFORE_CODE = 1
 # The server counts nanoseconds in 64 bits, and fires a schedule after the year 2262 at once.
 LATEST_SCHEDULE: Moment = 7_258_118_400_000  # the beginning of the year 2200
 TOMBSTONE_S = 30  # how long the record of a deleted job overrules its late tickets
@@ -122,10 +128,18 @@ def ticket_message(
 ) -> OutMessage:
     """Returns the ticket for a record that was written at `now` on this subject, with this
     sequence."""
+    ticket = paired_ticket(context, record, now, seq)
+    return ticket._replace(headers=EXPECT_SEQ_AT % (seq, subject.encode()))
+
+
+def paired_ticket(
+    context: NatsContext, record: NatsJob, now: Moment, seq: int = JUST_BEFORE_CODE
+) -> OutMessage:
+    """Returns the ticket for a record that is written at `now`, in the same batch right before
+    it."""
     ticket = context.subjects.ticket(record.queue, slot_of(record), record.id)
-    at = schedule_time(record, now)
-    body = pack_fitting(context, replace(record, record_seq=seq, schedule_at=at))
-    return OutMessage(ticket, body, EXPECT_SEQ_AT % (seq, subject.encode()))
+    paired = replace(record, record_seq=seq, schedule_at=schedule_time(record, now))
+    return OutMessage(ticket, pack_fitting(context, paired))
 
 
 def pack_fitting(context: NatsContext, record: NatsJob) -> bytes:

@@ -28,6 +28,7 @@ from .job_records import (
     is_about_to_fire,
     is_due_soon,
     locate,
+    paired_ticket,
     record_message,
     ticket_message,
 )
@@ -39,6 +40,7 @@ FIRE_POLL_S = 0.02
 TRANSACTION_TRIES = 50
 RETRY_DELAY_S = 0.002  # times the number of tries, up to `RETRY_DELAY_STEPS`, times a random part
 RETRY_DELAY_STEPS = 20
+BATCH_MESSAGES = 1000  # the server takes no larger batch
 
 T = TypeVar("T")
 
@@ -172,10 +174,7 @@ class StreamTransaction:
             for act in self.after_commit:
                 await act()
             return True
-        messages = [
-            OutMessage(subject, body, self._headers(subject, headers))
-            for subject, (body, headers) in self._put.items()
-        ]
+        messages = self._messages()
         if len(messages) == 1:
             [last] = await self.context.wire.store(messages)
         else:
@@ -190,6 +189,24 @@ class StreamTransaction:
         for act in self.after_commit:
             await act()
         return True
+
+    def _messages(self) -> list[OutMessage]:
+        """Returns what to write. In a batch, each new ticket comes right after its record."""
+        messages = [
+            OutMessage(subject, body, self._headers(subject, headers))
+            for subject, (body, headers) in self._put.items()
+        ]
+        if len(messages) == 1 or len(messages) + len(self._new_tickets) > BATCH_MESSAGES:
+            return messages
+        tickets, self._new_tickets = self._new_tickets, {}
+        if not tickets:
+            return messages
+        paired: list[OutMessage] = []
+        for message in messages:
+            paired.append(message)
+            if (record := tickets.get(message.subject)) is not None:
+                paired.append(paired_ticket(self.context, record, self.now))
+        return paired
 
     def _headers(self, subject: str, headers: bytes) -> bytes:
         if subject in self._unfenced:

@@ -6,6 +6,8 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mita.model.job import State
 from mita.model.time import Wait
 from mita.stores.nats.client.link import MessageHandler
@@ -13,6 +15,7 @@ from mita.stores.nats.client.wire import ANSWER_TIMEOUT_S, NatsWire
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.maintenance import set_aside
 from mita.stores.nats.stream.decode import decode_job
+from mita.stores.nats.stream.job_records import JUST_BEFORE_CODE
 
 from .claim_memory import QueuePriority
 from .ticket import Ticket
@@ -110,6 +113,8 @@ class PulledTickets:
         elif record.state is State.QUEUED:
             if sequence > self._wire.newest_seq:
                 self._wire.newest_seq = sequence
+            if record.record_seq == JUST_BEFORE_CODE:
+                record = replace(record, record_seq=sequence - 1)
             self.tickets.append(Ticket(reply, sequence, record))
         else:
             self.unreadable.append((Ticket(reply, sequence, record), data))
