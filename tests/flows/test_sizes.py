@@ -9,10 +9,10 @@ from mita import FlowRun, Mita, Retry
 from mita.flows import own_jobs
 from mita.model.ending import Suspended
 from mita.model.time import HOUR, When
-from mita.rules.flow import FLOW_TASK, GATHER_TASK
+from mita.rules.flow import FLOW_TASK, GATHER_TASK, step_id
 from mita.stores.memory.store import MemoryStore
 from mita.stores.sqlite.store import SqliteStore
-from mita.testing import lab
+from mita.testing import Lab, lab
 from tests.counting import calls_counted
 from tests.engine.conftest import working
 from tests.engine.test_too_large import TIGHT
@@ -169,12 +169,53 @@ async def test_a_large_flow_that_is_retried_succeeds_when_its_steps_are_gone() -
         assert record.state == "failed"
         broken.clear()
         assert await run.retry() == 125
-        store = await app.open_store()
-        await it.drain()
-        await store.prune(1000, 0)
-        await it.advance(60)
+        await pruned_and_ended(app, it)
         assert await run.get() is None  # it has succeeded: a failed flow is kept
-        await store.close()
+
+
+async def pruned_and_ended(app: Mita, it: Lab) -> None:
+    """Run what is due, delete the records of what has succeeded, and let the flow end."""
+    store = await app.open_store()
+    await it.drain()
+    await store.prune(1000, 0)
+    await it.advance(60)
+    await store.close()
+
+
+async def test_a_large_flow_that_is_retried_before_it_has_ended_succeeds() -> None:
+    """All steps are cancelled, and no worker has ended the flow when they are retried. Their
+    records are gone when it ends."""
+    app, _ = large_app()
+    async with lab(app) as it:
+        run = await app.group([app.tasks["one"].call(n) for n in range(250)]).enqueue()
+        await run.cancel()
+        assert await run.retry() == 250
+        await pruned_and_ended(app, it)
+        assert await run.get() is None  # a cancelled flow is kept
+
+
+@pytest.mark.parametrize("deleted", ["while the flow runs", "after it has ended"])
+async def test_a_step_of_a_large_flow_that_is_deleted_after_a_retry_has_not_succeeded(
+    deleted: str,
+) -> None:
+    app, broken = large_app()
+    broken |= {7, 8}
+    async with lab(app) as it:
+        run = await app.group([app.tasks["one"].call(n) for n in range(250)]).enqueue()
+        await it.drain(raises=False)
+        assert await run.retry() == 2  # both fail again
+        is_running = deleted == "while the flow runs"
+        await it.advance(0.5 if is_running else 60, raises=False)
+        record = await run.get()
+        assert record is not None
+        assert record.state == ("running" if is_running else "failed")
+        await app.delete(step_id(run.id, 8))
+        broken.clear()
+        await app.retry(step_id(run.id, 9))
+        await pruned_and_ended(app, it)
+        record = await run.get()
+    assert record is not None
+    assert record.state == "failed"
 
 
 async def test_the_end_of_a_large_flow_that_was_retried_is_read_by_counter(
@@ -193,7 +234,7 @@ async def test_the_end_of_a_large_flow_that_was_retried_is_read_by_counter(
     async with lab(app) as it:
         run = await app.group([app.tasks["one"].call(n) for n in range(600)]).enqueue()
         await run.cancel()
-        await it.drain()
+        await it.drain(raises=False)
         assert await run.retry() == 600
         monkeypatch.setattr(MemoryStore, "once_values", once_values)
         await it.advance(5)

@@ -8,6 +8,7 @@ from mita.model.outcome import SignalJob
 from mita.model.pattern import JobTemplate
 from mita.model.time import NOW
 from mita.rules.flow import ADDED, CHILD, SUCCEEDED
+from mita.rules.flow_retries import LOST, RETRIED
 from mita.rules.labels import with_tags
 from mita.rules.names import check_key
 from mita.tasks import Call
@@ -24,6 +25,9 @@ _OPTION_FIELDS = tuple(
     if name
     not in ("task", "payload", "options", "unique", "resource", "gates", "fair", "weight", "tags")
 )
+
+# so begin the names of signals that jobs of flows give each other
+OWN_SIGNALS = (CHILD, ADDED, SUCCEEDED, RETRIED, LOST)
 
 
 def template(call: Call[Any]) -> JobTemplate:
@@ -73,10 +77,11 @@ def check_calls(calls: Iterable[Call[Any]], tasks: Mapping[str, object]) -> list
 def signal_job(name: str, value: object) -> SignalJob:
     """Return the change that signals a job. Raises `UsageError` for a value that cannot be
     stored."""
-    if check_key("signal", name).startswith((CHILD, ADDED, SUCCEEDED)):
+    if check_key("signal", name).startswith(OWN_SIGNALS):
+        *some, last = map(repr, OWN_SIGNALS)
         raise UsageError(
-            f"signal {name!r}: names that begin with {CHILD!r}, {ADDED!r} or {SUCCEEDED!r} "
-            "are Mita's own, for child jobs and flows"
+            f"signal {name!r}: names that begin with {', '.join(some)} or {last} are Mita's own, "
+            "for child jobs and flows"
         )
     try:
         return SignalJob(name, encode(value))

@@ -15,6 +15,7 @@ from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.flow import FLOW_TASKS, GATHER_TASK, step_id
 from mita.rules.flow_plan import FlowSpec, counter_groups
+from mita.rules.flow_retries import LOST
 from mita.rules.states import ALIVE, DEAD
 
 from .delivery import (
@@ -28,7 +29,7 @@ from .delivery import (
     tell_counters,
 )
 from .parts import find_spec, parts_of, steps_of
-from .retries import DeadStep, dead_step, downstream, retry_flow, revive
+from .retries import DeadStep, dead_step, downstream, note_steps, retry_flow, revive
 
 
 class FlowCancel(Struct):
@@ -71,6 +72,7 @@ async def amend_jobs(store: Store, jobs: Sequence[Job], change: Change, keep: Wa
             dead = [job for job in jobs if job.state in DEAD]
             ended = [one for one in map(ended_job, dead) if one is not None]
             followed = await conclude_and_wake(store, ended, keep)
+            await note_steps(store, LOST, [one for one in map(dead_step, dead) if one is not None])
             return Acts(await store.amend([job.id for job in jobs], change), followed)
         case _:
             return Acts(await store.amend([job.id for job in jobs], change))

@@ -30,6 +30,7 @@ from mita.rules.flow import (
     told_by_sender,
 )
 from mita.rules.flow_plan import read_spec
+from mita.rules.flow_retries import succeeded_if_gone
 from mita.rules.options import options_of
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
@@ -133,9 +134,9 @@ async def _end(
     steps = await find_steps(store, claim.id, numbers)
     states |= {number: job.state for number, job in steps.items() if job is not None}
     states |= {n: State.SUCCEEDED for n in numbers if step_id(claim.id, n) in since}
-    gone = [n for n, job in steps.items() if job is None]
-    if await patrol.counts_as_succeeded(gone):
-        states |= dict.fromkeys(gone, State.SUCCEEDED)
+    after_retries = succeeded_if_gone(values)
+    gone = [n for n, job in steps.items() if job is None and n in after_retries]
+    states |= dict.fromkeys(gone, State.SUCCEEDED)
     retried = [number for number in numbers if states[number] is State.SUCCEEDED]
     added = [*told.additions, *await patrol.added_by(retried, values)]
     roots = await find_all(store, [id for id in added if id not in since])
@@ -143,6 +144,8 @@ async def _end(
     if not all(state in TERMINAL for state in every):
         await patrol.look_after([n for n, state in states.items() if state not in TERMINAL])
         return _later(claim)
+    if after_retries and (lost := [n for n in numbers if states[n] is not State.SUCCEEDED]):
+        await patrol.note_lost(lost)
     if State.FAILED in every:
         failed = sorted(number for number, state in states.items() if state is State.FAILED)
         return Raised(f"FlowFailed: {_failures(failed, roots)}", final=True)

@@ -4,12 +4,13 @@ from collections.abc import Collection, Iterable, Sequence
 
 from mita.events import Emit
 from mita.events.signals import Amended
-from mita.model.flow import MOST_PREDECESSORS, Addition, Arrival, FlowPlace
+from mita.model.flow import Addition, Arrival, FlowPlace
 from mita.model.job import Claim, Job, State
-from mita.model.outcome import TimelineKind
 from mita.model.time import HOUR, LATEST, Wait
-from mita.ports.store import Store
+from mita.ports.ids import new_id
+from mita.ports.store import OnceValue, Store
 from mita.rules.claim_size import CALL_JOBS
+from mita.rules.durable import signal_name
 from mita.rules.flow import (
     EndedStep,
     Told,
@@ -23,6 +24,7 @@ from mita.rules.flow import (
     told_to_counter,
 )
 from mita.rules.flow_plan import FlowSpec, counter_groups, counter_of
+from mita.rules.flow_retries import LOST, pack_numbers
 from mita.rules.judge import first_line
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
@@ -87,15 +89,12 @@ class Patrol:
                 await self._catch_up(job, place)
         return None if alive else found
 
-    async def counts_as_succeeded(self, gone: Sequence[int]) -> bool:
-        """Whether these steps, which were counted as failed or cancelled and are gone, have
-        succeeded since then. A large flow does not keep that. But failed and cancelled steps stay
-        in the store for long, so if the flow was retried, they were, too."""
-        if not gone or self._spec.steps <= MOST_PREDECESSORS:
-            return False
-        revived = TimelineKind.REVIVED.value
-        timeline = await self._store.timeline(self._flow)
-        return any(revived in (line.kind, *line.note.split()) for line in timeline)
+    async def note_lost(self, numbers: Collection[int]) -> None:
+        """Store that these steps of a large flow have not succeeded when it ends: one of them may
+        be deleted before the flow is retried."""
+        name = signal_name(f"{LOST}{new_id()}")
+        fact = OnceValue(claim=self._claim, name=name, value=pack_numbers(numbers), keep=None)
+        await self._store.store_once(fact)
 
     async def failed_gathering(self) -> str | None:
         """Why a job failed that gathers results, so that the steps behind it were cancelled; None

@@ -8,14 +8,16 @@ from mita.errors import UsageError
 from mita.events.signals import Amended
 from mita.model.flow import FlowPlace
 from mita.model.job import Job
-from mita.model.outcome import Answer, RetryJob
+from mita.model.outcome import Answer, RetryJob, SignalJob
 from mita.model.time import LATEST, NOW, When
 from mita.ports.clock import wall_clock
+from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.durable import arrival_name, arrivals
 from mita.rules.flow import patrol_wait, predecessors_of, receivers, step_id
 from mita.rules.flow_plan import FlowSpec
+from mita.rules.flow_retries import RETRIED, pack_numbers
 from mita.rules.states import DEAD
 
 from .delivery import is_step, place_of, read_values
@@ -82,6 +84,7 @@ async def revive(
     waits = await _which_wait(store, dead)
     for id in await _with_flows_above(store, flow):
         await store.amend([id], RetryJob(When(patrol_wait(0)), change.note))
+    await note_steps(store, RETRIED, dead)  # before one of them can end
     waiting = [one.id for one in dead if one.id in waits]
     starting = [one.id for one in dead if one.id not in waits]
     answers: dict[str, Answer] = {}
@@ -92,6 +95,18 @@ async def revive(
     now = wall_clock()
     reports += [Amended(one.id, change, answers[one.id], now, one.task, one.queue) for one in dead]
     return answers
+
+
+async def note_steps(store: Store, fact: str, steps: Iterable[DeadStep]) -> None:
+    """Tell large flows that these steps of theirs were retried or are lost. A flow that has ended
+    is not told."""
+    numbers: dict[str, list[int]] = {}
+    for step in steps:
+        counter = step.place.counter
+        if counter is not None and counter.first > 0:
+            numbers.setdefault(step.place.flow, []).append(step.place.number)
+    for flow, some in numbers.items():
+        await store.amend([flow], SignalJob(f"{fact}{new_id()}", pack_numbers(some)))
 
 
 async def _with_flows_above(store: Store, flow: str) -> list[str]:
