@@ -56,6 +56,7 @@ from mita.model.repeat import RepeatState
 from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.evidence import Reason, ReasonCode
 from mita.rules.judge import Retention as Retention
+from mita.sealing import Keyring
 from mita.settings import StoreURL
 from mita.tasks import (
     Abort,
@@ -110,6 +111,7 @@ __all__ = [
     "JobPage",
     "JobRecord",
     "Key",
+    "Keyring",
     "LeaseLost",
     "Link",
     "Listener",

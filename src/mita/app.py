@@ -23,6 +23,7 @@ from mita.ports.logs import make_logs_printable
 from mita.ports.outbox import JobOutbox, checked_outbox, needed_outbox
 from mita.ports.store import Store, StoreFactory
 from mita.rules.judge import Retention
+from mita.sealing import Keyring
 from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
@@ -51,8 +52,8 @@ class Mita(Observable, Composed):
     `keep` (seconds or a timedelta; 0 deletes them at once) but at most `keep_most` per queue,
     failed and cancelled jobs for `keep_failed`. A ready job rises by one priority for each `ageing`
     (seconds) that it waits; None makes priorities strict. `outbox` (of `mita.contrib.outbox`) takes
-    the jobs of `task.using(connection)` if the store cannot be part of your transactions. The
-    `_sync` methods are for code that is not async."""
+    the jobs of `task.using(connection)` if the store cannot be part of your transactions. A
+    `keyring` encrypts what your jobs carry. The `_sync` methods are for code that is not async."""
 
     def __init__(
         self,
@@ -67,7 +68,9 @@ class Mita(Observable, Composed):
         retry: Retry = Retry(),  # noqa: B008  (frozen)
         ageing: float | timedelta | None = 60,
         outbox: JobOutbox | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
+        self._keyring = keyring
         self._settings = AppSettings.of(
             keep=keep,
             keep_failed=keep_failed,
@@ -81,6 +84,7 @@ class Mita(Observable, Composed):
             store_source(url, store, namespace),
             emit=self._watch.emit,
             ageing=self._settings.ageing,
+            keyring=keyring,
         )
         self._portal = Portal(self._close_here)
         events = ClientEvents(self._watch)
@@ -275,7 +279,12 @@ class Mita(Observable, Composed):
             raise UsageError("store= and clock=: give the clock to your own store instead")
         source = store_source(url, store, namespace)
         return StorePool(
-            source, clock, self._watch.emit, create=create, ageing=self._settings.ageing
+            source,
+            clock,
+            self._watch.emit,
+            create=create,
+            ageing=self._settings.ageing,
+            keyring=self._keyring,
         )
 
     async def close(self) -> None:

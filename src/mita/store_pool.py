@@ -5,7 +5,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
 from inspect import getattr_static, getmembers, iscoroutinefunction
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from mita import forks
@@ -15,6 +15,7 @@ from mita.events.signals import StoreFailed, ignore_signal
 from mita.model.time import Wait
 from mita.ports.clock import Clock
 from mita.ports.store import SILENCE_S, Store, StoreFactory
+from mita.sealing import Keyring, SealedStore
 from mita.settings import AGEING_MS, StoreURL
 from mita.stores.registry import parse_url, store_factory
 
@@ -34,14 +35,17 @@ class StorePool:
         *,
         create: bool = True,
         ageing: Wait | None = AGEING_MS,
+        keyring: Keyring | None = None,
     ) -> None:
         """`clock` replaces the clock of stores that are made from a URL. `emit` is called for each
         store operation that fails. `create=False`: never create the database, raise `StoreMissing`
-        instead. `ageing` is how long a job waits until it has risen by one priority."""
+        instead. `ageing` is how long a job waits until it has risen by one priority.
+        `keyring` encrypts what the stores keep."""
         self.source, self._emit = source, emit
         self._clock = clock
         self._create = create
         self._ageing = ageing
+        self._keyring = keyring
         self._make: StoreFactory | None = None
         self._making = forks.guarded(threading.Lock())
         self._forget()
@@ -80,7 +84,7 @@ class StorePool:
         except StoreError:
             self._emit(StoreFailed(OPEN))
             raise
-        return store
+        return store if self._keyring is None else cast(Store, SealedStore(store, self._keyring))
 
     def _factory(self) -> StoreFactory:
         if isinstance(self.source, StoreURL):

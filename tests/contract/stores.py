@@ -5,12 +5,14 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import pytest
 from msgspec import Struct
 
 from mita.ports.clock import Clock
 from mita.ports.store import Store
+from mita.sealing import Keyring, SealedStore
 from mita.stores.memory import MemoryState, MemoryStore
 from mita.stores.nats import NatsStore
 from mita.stores.postgres.server import arrays
@@ -57,6 +59,15 @@ def sqlite(folder: Path, clock: Clock) -> Handles:
     return lambda: SqliteStore(folder / "jobs.db", clock=clock)
 
 
+SEALING_KEYS = Keyring("new", {"new": bytes(32), "old": bytes([7]) * 32})
+
+
+def sealed(folder: Path, clock: Clock) -> Handles:
+    """Encrypted values, in memory."""
+    behind = memory(folder, clock)
+    return lambda: cast(Store, SealedStore(behind(), SEALING_KEYS))
+
+
 def redis(folder: Path, clock: Clock) -> Handles:
     url = redis_servers.shared(redis_servers.bundled()).url
     namespace = redis_servers.fresh_namespace()
@@ -73,6 +84,10 @@ def nats(folder: Path, clock: Clock) -> Handles:
 
 def tight_memory(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
     return MemoryStore(MemoryState(), clock, room=50_000)
+
+
+def tight_sealed(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
+    return cast(Store, SealedStore(tight_memory(folder, clock, patch), SEALING_KEYS))
 
 
 def tight_sqlite(folder: Path, clock: Clock, patch: pytest.MonkeyPatch) -> Store:
@@ -117,6 +132,7 @@ def postgres(name: str) -> StoreEntry:
 
 
 STORES: dict[str, StoreEntry] = {
+    "sealed": StoreEntry(sealed, tight_sealed, walks=20),
     "memory": StoreEntry(
         memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS, *OF_ARRIVALS]
     ),

@@ -10,6 +10,7 @@ from mita.rules.display import span
 from mita.rules.explain.waiting import CLOCK_TOLERANCE_MS
 from mita.rules.flow import FLOW_TASKS
 from mita.rules.readable import UNREADABLE
+from mita.rules.sealed import is_sealed, key_of
 
 from .context import CommandContext, location, store_command, store_text
 from .exits import Exit
@@ -19,6 +20,7 @@ from .screen import Report, listed
 from .table import Table
 
 NAMED_JOBS = 20  # that cannot be read
+DECRYPTED_JOBS = 1000  # of each state
 
 
 def add(commands: Commands) -> None:
@@ -47,6 +49,7 @@ async def doctor(context: CommandContext) -> Report:
     findings += await unreadable_flows(store)
     if context.app.has_outbox:
         findings += await context.app.outbox.doctor()
+    findings += await encrypted_jobs(store)
     has_bad_finding = any(finding.health is Health.BAD for finding in findings)
     rows = [(finding.health.value, finding.what, finding.found) for finding in findings]
     remedies = [f"  → {finding.what}: {finding.remedy}" for finding in findings if finding.remedy]
@@ -101,6 +104,24 @@ async def unreadable_flows(store: Store) -> list[Finding]:
         return []
     text = f"cannot be read: {', '.join(ids)}"
     return [Finding("flows", text, Health.WARN, "`mita show ID` says why; enqueue the flow again")]
+
+
+async def encrypted_jobs(store: Store) -> list[Finding]:
+    """Jobs that have not ended and that this app cannot decrypt, among the newest of each state."""
+    closed = [
+        job
+        for state in (State.QUEUED, State.BLOCKED, State.RUNNING)
+        for job in (await store.page(JobFilter(state=state), None, DECRYPTED_JOBS)).jobs
+        if is_sealed(job.payload)
+    ]
+    if not closed:
+        return []
+    keys = sorted({key_of(job.payload) or "none" for job in closed})
+    named = ", ".join(job.id for job in closed[:NAMED_JOBS])
+    more = f" and {len(closed) - NAMED_JOBS:,} more" if len(closed) > NAMED_JOBS else ""
+    text = f"cannot decrypt {named}{more}; keys: {', '.join(keys)}"
+    remedy = "give --app an app whose keyring has these keys; `mita why ID` says what is wrong"
+    return [Finding("encryption", text, Health.WARN, remedy)]
 
 
 def _command(context: CommandContext, key: str) -> str:

@@ -220,6 +220,8 @@ def _result(job: JobRecord) -> str:
 def _arguments(job: JobRecord, *, shown: bool) -> str:
     if job.secret and job.arguments is None:
         return WITHHELD
+    if job.encrypted:
+        return f"encrypted: {job.encrypted}"
     if not shown:
         return "hidden (--args shows them)"
     if job.arguments is None:

@@ -16,6 +16,7 @@ from mita.rules.gates import keys_of
 from mita.rules.judge import first_line, was_not_started
 from mita.rules.labels import read_metadata
 from mita.rules.options import options_of
+from mita.rules.sealed import is_sealed, shown_text, why_closed
 from mita.rules.states import TERMINAL
 from mita.tasks import Task
 from mita.tasks.placeholders import plain_arguments
@@ -45,7 +46,7 @@ def job_record(
         busy=job.busy,
         interruptions=job.interruptions,
         crashes=job.crashes,
-        error=job.error,
+        error=None if job.error is None else shown_text(job.error),
         result=None if secret else _shown_result(job, tasks),
         resource=job.resource,
         unique=job.unique,
@@ -61,6 +62,7 @@ def job_record(
         progress=_progress(job, secret),
         arguments=_shown_arguments(job, secret),
         secret=bool(secret),
+        encrypted=why_closed(job.payload) if is_sealed(job.payload) else "",
         timeout=options.timeout,
         expires=options.expires,
         deadline=options.deadline,
@@ -113,6 +115,9 @@ def result(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> Any:
     known here."""
     if job.result is None:
         return None
+    if is_sealed(job.result):
+        why = why_closed(job.result)
+        raise StoreError(f"the result of job {job.id} cannot be read: {why}")
     task = tasks.get(job.task)
     return _read(plain, job.result) if task is None else task.arguments.unpack_result(job.result)
 
@@ -154,7 +159,7 @@ def _failure(event: TimelineEntry) -> Failure:
     return Failure(
         type=kind,
         message=first.removeprefix(kind).removeprefix(":").strip(),
-        text=event.error,
+        text=shown_text(event.error),
         kind=event.kind,
         ended=as_datetime(event.at),
         started=None if was_not_started(event.error) else _datetime(event.started),

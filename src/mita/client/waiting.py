@@ -11,6 +11,7 @@ from mita.model.outcome import TimelineKind
 from mita.ports.backoff import Backoff
 from mita.ports.outbox import JobOutbox
 from mita.ports.store import Store
+from mita.rules.sealed import shown_text
 from mita.rules.states import TERMINAL
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.005, 0.25  # between two looks at a job
@@ -62,7 +63,7 @@ def _shown(job: Job | None) -> str:
 async def _ended_well(store: Store, job: Job) -> Job:
     match job.state:
         case State.FAILED:
-            raise JobFailed(job.id, job.error or "")
+            raise JobFailed(job.id, shown_text(job.error or ""))
         case State.CANCELLED:
             raise JobCancelled(job.id, await _why_cancelled(store, job.id))
     return job

@@ -23,7 +23,7 @@ from mita.rules.flow import ChildOutcome, pack_child
 from mita.rules.states import TERMINAL
 from mita.tasks import Suspend, Task
 from mita.tasks.added import AddedDraft
-from mita.tasks.stored import plain
+from mita.tasks.stored import opened, plain
 from mita.traces import carried, doing_step
 
 from .backoff import run_backoff
@@ -144,11 +144,13 @@ class Execution(Struct, eq=False):
 
     async def recall(self, name: str, shared: bool) -> bytes | None:
         """Returns the stored once-value of this name; None if there is none."""
-        return await self._ask(lambda: self.context.store.load_once(self.claim, name, shared))
+        value = await self._ask(lambda: self.context.store.load_once(self.claim, name, shared))
+        return None if value is None else opened(value)
 
     async def recall_all(self) -> dict[str, bytes]:
         """Returns all values that this job has stored, and its signals, by name."""
-        return await self._ask(lambda: self.context.store.once_values(self.claim.id))
+        values = await self._ask(lambda: self.context.store.once_values(self.claim.id))
+        return {name: opened(value) for name, value in values.items()}
 
     async def take_once(self, name: str) -> bytes | None:
         """Returns the stored value, or None when this run has its lock and must compute it. Raises
@@ -187,7 +189,8 @@ class Execution(Struct, eq=False):
     async def remember(self, name: str, value: bytes, keep: Wait | None) -> bytes | None:
         """Store a once-value. Returns the stored one, which may be that of another run."""
         once_value = OnceValue(claim=self.claim, name=name, value=value, keep=keep)
-        return await self._ask(lambda: self.context.store.store_once(once_value))
+        stored = await self._ask(lambda: self.context.store.store_once(once_value))
+        return None if stored is None else opened(stored)
 
     def doing_step(self, name: str) -> AbstractContextManager[None]:
         """The span of a step of this run, if runs are traced."""

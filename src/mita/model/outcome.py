@@ -35,6 +35,7 @@ class TimelineKind(StrEnum):
     FAILED = "failed"
     FOLDED = "folded"  # the first line of a long timeline: it counts the lines before it by kind
     INTERRUPTED = "interrupted"
+    LOCKED = "locked"  # it is encrypted, and the worker does not have its key
     QUEUED = "queued"
     REPLACED = "replaced"
     RESCHEDULED = "rescheduled"

@@ -100,6 +100,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     has only its first and last lines. `failures` are the attempts that failed, oldest first, as far
     back as the timeline goes; a page has none. For a `secret` task there are no arguments, no
     result and no progress message here; `await handle.result()` still returns the result.
+    `encrypted` says why this app cannot decrypt its arguments; it is empty if it can.
     `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them. `keys` are
     all its resource keys and the key of its rate, `blocked_at` the one at which it waits, and
     `fair` its group for fair shares. `tags` and `metadata` are what the task or the call gave.
@@ -135,6 +136,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     progress: ProgressReport | None = None
     arguments: dict[str, Any] | None = None
     secret: bool = False
+    encrypted: str = ""
     timeout: float | None = None
     expires: float | None = None
     deadline: float | None = None

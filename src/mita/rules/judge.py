@@ -32,6 +32,7 @@ from .failures import failure
 from .moves import SLOWED, slowed_delay
 from .options import options_of
 from .retry import backoff
+from .sealed import why_closed
 from .text import note
 
 
@@ -57,6 +58,7 @@ _Unsuccessful: TypeAlias = (
 
 # until a job of an unknown task is claimed again
 STRANDED_WAIT_MS = 2 * SECOND
+LOCKED_WAIT_MS = 30 * SECOND  # until a job whose key is missing is claimed again
 STRANDED_GRACE = HOUR  # until it fails: a rolling deploy is over by then
 _PAST_DEADLINE = "DeadlineExceeded"
 _NOT_STARTED = "this run could not start before its deadline"
@@ -280,6 +282,18 @@ def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
             f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None
         )
     return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True)
+
+
+def locked(payload: bytes) -> Verdict:
+    """The verdict on a claim whose encrypted arguments cannot be opened here. The job waits for a
+    worker that has the key; nothing is counted."""
+    return Verdict(
+        state=State.QUEUED,
+        when=When(LOCKED_WAIT_MS),
+        unstarted=True,
+        event=TimelineKind.LOCKED,
+        note=note(why_closed(payload)),
+    )
 
 
 def _named(error: str) -> str:

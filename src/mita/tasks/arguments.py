@@ -18,6 +18,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import asdict, astuple
 
 from mita.errors import UsageError
+from mita.rules.sealed import is_sealed, why_closed
 
 from .annotations import STORABLE, parameter_type
 from .depends import dependency_in
@@ -184,8 +185,9 @@ class Arguments:
         try:
             return astuple(codec.reader.reread(payload))
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            why = why_closed(payload) if is_sealed(payload) else _which(error)
             raise UsageError(
-                f"the stored arguments do not fit task {self._task!r}: {_which(error)}"
+                f"the stored arguments do not fit task {self._task!r}: {why}"
             ) from error
 
     def _refuse_binding(

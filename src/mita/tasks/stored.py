@@ -14,13 +14,29 @@ import msgspec
 from msgspec import Struct
 from msgspec.msgpack import Ext
 
+from mita.model.time import SECOND
+from mita.rules.judge import LOCKED_WAIT_MS
+from mita.rules.sealed import is_sealed, why_closed
+
 from . import models
+from .signals import Reschedule
 from .standins import NATIVE, StandIn
 
 # the code of the extension: its bytes are the integer, signed, the highest byte first
 BIG_INT_CODE = 1
 LARGEST, SMALLEST = 2**64 - 1, -(2**63)  # of what MessagePack itself has
 UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+
+
+def opened(value: bytes) -> bytes:
+    """Return a stored value that is not encrypted (any more). Raises `Reschedule` for one that this
+    app cannot decrypt: the job waits for a worker that has the key."""
+    if is_sealed(value):
+        raise Reschedule(
+            after=LOCKED_WAIT_MS / SECOND,
+            reason=f"a value that it has stored cannot be read: {why_closed(value)}",
+        )
+    return value
 
 
 def written(value: Any) -> Any:

@@ -46,6 +46,7 @@ class ReasonCode(StrEnum):
     PAUSED = "queue paused"
     NO_WORKER = "no worker"
     TASK_UNKNOWN = "task unknown"
+    ENCRYPTED = "encrypted"
     BUSY = "workers busy"
     NEXT = "next"
     CLOCK = "clock"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry
+from mita.model.outcome import BY_HANDLER, OUTSIDE, TimelineEntry, TimelineKind
 from mita.model.time import LATEST, SECOND
 from mita.rules.display import as_datetime, clock, span, times
 from mita.rules.judge import first_line
@@ -24,6 +24,10 @@ def due_reason(evidence: Evidence) -> Reason:
     if job.due == LATEST:
         text = "it has no due time: it waits for other jobs of its flow, or for a signal"
         return Reason(ReasonCode.DUE, text, evidence={"due": None, "because": because})
+    if because == TimelineKind.LOCKED:
+        found = {"due": as_datetime(job.due), "because": because}
+        remedy = "add the key to the keyring of the app, and restart its workers"
+        return Reason(ReasonCode.ENCRYPTED, words, remedy, found)
     text = f"it is due in {span(job.due - now)} ({clock(job.due, now)}): {words}"
     found = {
         "due": as_datetime(job.due),
@@ -67,6 +71,8 @@ def _cause_in_words(evidence: Evidence, event: TimelineEntry) -> str | None:
         case "rescheduled":
             who = OUTSIDE if event.worker is None else BY_HANDLER
             return f"rescheduled {who}{in_brackets(event.note)}"
+        case "locked":
+            return f"no worker that received it could decrypt its arguments: {event.note}"
         case "crashed":
             in_process = event.note.startswith("ProcessDied")
             who = (

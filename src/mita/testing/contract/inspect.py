@@ -275,7 +275,7 @@ async def test_a_store_that_is_up_to_date_has_nothing_to_migrate(store: Store) -
 
 async def test_a_record_can_be_exported_as_it_is_stored(store: Store) -> None:
     """I15 never drop: `raw` returns the stored bytes of a job, and None for an unknown one."""
-    id = await put(store, payload=b"\xa6marker")
+    id = await put(store, headers=b"\xa6marker")
     parts = await store.raw(id)
     assert parts is not None
     assert b"marker" in b"".join(parts.values())
