@@ -97,6 +97,7 @@ async def test_a_forged_signal_is_not_accepted() -> None:
         await (await behind(app)).amend([job.id], SignalJob("approval", b"\xc3"))
         await it.run_due()
         record = await job.get()
+        assert record is not None
         assert (record.state, record.attempts, seen) == ("scheduled", 0, [])
         assert "not encrypted" in record.timeline[-1].note
         assert signal_name("approval") in await (await behind(app)).once_values(job.id)

@@ -90,6 +90,7 @@ async def test_no_value_of_a_job_is_stored_as_it_is(url: str, tmp_path: Path) ->
         assert answer == f"signal {SECRET} {SECRET}"
         assert SECRET.encode() not in await stored_bytes(app, job.id)
         record = await job.get()
+        assert record is not None
         assert record.arguments == {"word": SECRET}
         assert record.failures[0].message == f"error {SECRET}"
         assert any(SECRET in line.note for line in record.timeline)
@@ -155,6 +156,8 @@ async def test_flows_pass_encrypted_results(url: str) -> None:
         run = await app.chain(echo.call(SECRET), echo.call, echo.call).enqueue()
         async with running(app):
             await run.wait(timeout=20)
-        [*_, last] = (await run.get()).steps
+        found = await run.get()
+        assert found is not None
+        [*_, last] = found.steps
         assert await app.result(last.id) == f"echo echo echo {SECRET}"
         assert SECRET.encode() not in await stored_bytes(app, last.id)

@@ -48,6 +48,7 @@ PROMISED = [
     "JobPage",
     "JobRecord",
     "Key",
+    "Keyring",
     "LeaseLost",
     "Link",
     "Listener",

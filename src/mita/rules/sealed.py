@@ -1,6 +1,6 @@
 """Encrypted values: how they look in a store, and what they are bound to.
 
-An encrypted value begins with `MARK`, a byte that no packed value begins with. Then come the
+An encrypted value begins with `SEALED_MARK`, a byte that no packed value begins with. Then come the
 version, what it is bound to, the id of its key, a nonce and the ciphertext. It is bound to a place,
 for example to the arguments of one job: moved to another place it cannot be opened."""
 
@@ -8,9 +8,9 @@ import binascii
 from base64 import b64decode, b64encode
 from enum import IntEnum
 
-MARK = 0xC1  # msgpack never uses this byte
-VERSION = 1
-REFUSED = bytes((MARK, 0))  # in place of a value that is not encrypted although it has to be
+SEALED_MARK = b"\xc1"  # msgpack never uses this byte
+SEALED_VERSION = 1
+REFUSED = SEALED_MARK + b"\0"  # in place of a value that is not encrypted although it has to be
 TEXT_MARK = "Encrypted: with the key "  # the first line of an encrypted text says what it is
 NONCE_BYTES = 12
 MOST_KEY_ID_BYTES = 64
@@ -18,7 +18,7 @@ OVERHEAD_BYTES = 4 + MOST_KEY_ID_BYTES + NONCE_BYTES + 16  # the last 16 authent
 OWN_TASKS = "mita."  # the jobs by which Mita runs flows: they have no arguments of users
 
 
-class Bound(IntEnum):
+class BoundTo(IntEnum):
     """What arguments are bound to: their job; the unique key of jobs with `debounce`, whose
     arguments a newer enqueue replaces; or the repeat whose fires copy them."""
 
@@ -35,20 +35,20 @@ class Header:
     def __init__(self, value: bytes) -> None:
         """Read the header of an encrypted value. Raises `ValueError` if it has none."""
         try:
-            mark, version, bound, size = value[:4]
+            version, bound, size = value[1:4]
             self.end = 4 + size + NONCE_BYTES
-            self.bound, self.key = Bound(bound), value[4 : 4 + size].decode()
+            self.bound, self.key = BoundTo(bound), value[4 : 4 + size].decode()
         except ValueError as error:
             raise ValueError("it is not an encrypted value of this version of Mita") from error
-        if mark != MARK or version != VERSION or len(value) < self.end:
+        if not is_sealed(value) or version != SEALED_VERSION or len(value) < self.end:
             raise ValueError("it is not an encrypted value of this version of Mita")
         self.raw, self.nonce = value[: 4 + size], value[4 + size : self.end]
 
 
-def header(key: str, bound: Bound) -> bytes:
+def header(key: str, bound: BoundTo) -> bytes:
     """The first bytes of a value that is encrypted with this key."""
     name = key.encode()
-    return bytes((MARK, VERSION, bound, len(name))) + name
+    return SEALED_MARK + bytes((SEALED_VERSION, bound, len(name))) + name
 
 
 def associated(head: bytes, place: tuple[str, ...]) -> bytes:
@@ -59,7 +59,7 @@ def associated(head: bytes, place: tuple[str, ...]) -> bytes:
 
 def is_sealed(value: bytes | None) -> bool:
     """Whether a value is encrypted (and was not opened)."""
-    return bool(value) and value[0] == MARK  # type: ignore[index]
+    return value is not None and value.startswith(SEALED_MARK)
 
 
 def is_sealed_text(text: str | None) -> bool:
@@ -77,7 +77,7 @@ def from_text(text: str) -> bytes:
     try:
         return b64decode(text.rpartition("\n")[2], validate=True)
     except (binascii.Error, ValueError):
-        return bytes((MARK,))
+        return SEALED_MARK
 
 
 def key_of(value: bytes) -> str | None:

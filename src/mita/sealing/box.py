@@ -16,7 +16,7 @@ from mita.rules.sealed import (
     NONCE_BYTES,
     OWN_TASKS,
     REFUSED,
-    Bound,
+    BoundTo,
     Header,
     as_text,
     associated,
@@ -27,7 +27,7 @@ from mita.rules.sealed import (
 )
 from mita.rules.text import note
 
-from .keyring import Keyring
+from .keyring import Keyring, cipher_of
 
 _NOTHING = (b"", b"\xc0")  # no value, and None: there is nothing to hide
 _IN_A_NOTE = "its error (encrypted)"  # in place of what a note quotes of an error
@@ -42,12 +42,12 @@ class SealingBox:
 
     # ------------------------------------------------------------ bytes
 
-    def seal(self, value: bytes, place: tuple[str, ...], bound: Bound = Bound.JOB) -> bytes:
+    def seal(self, value: bytes, place: tuple[str, ...], bound: BoundTo = BoundTo.JOB) -> bytes:
         """Encrypt a value for this place with the current key."""
         if value in _NOTHING or is_sealed(value):
             return value
         head, nonce = header(self.keyring.current, bound), os.urandom(NONCE_BYTES)
-        cipher = self.keyring.cipher(self.keyring.current)
+        cipher = cipher_of(self.keyring, self.keyring.current)
         assert cipher is not None  # noqa: S101 - the keyring has checked it
         return head + nonce + cipher.encrypt(nonce, value, associated(head, place))
 
@@ -68,7 +68,7 @@ class SealingBox:
             head = Header(value)
         except ValueError:
             return value
-        cipher = self.keyring.cipher(head.key)
+        cipher = cipher_of(self.keyring, head.key)
         if cipher is None:
             return value
         try:
@@ -179,11 +179,11 @@ def _has_no_result(name: str, value: bytes) -> bool:
         return False
 
 
-def _place(job: NewJob) -> tuple[tuple[str, ...], Bound]:
+def _place(job: NewJob) -> tuple[tuple[str, ...], BoundTo]:
     """Where the arguments of a new job are bound to."""
     if job.debounce and job.unique is not None:
-        return ("unique", job.queue, job.unique), Bound.UNIQUE_KEY
-    return ("arguments", job.id, job.task), Bound.JOB
+        return ("unique", job.queue, job.unique), BoundTo.UNIQUE_KEY
+    return ("arguments", job.id, job.task), BoundTo.JOB
 
 
 def _stored_place(job: Claim | Job) -> tuple[str, ...]:
@@ -191,10 +191,10 @@ def _stored_place(job: Claim | Job) -> tuple[str, ...]:
     try:
         bound = Header(job.payload).bound
     except ValueError:
-        bound = Bound.JOB
-    if bound is Bound.UNIQUE_KEY:
+        bound = BoundTo.JOB
+    if bound is BoundTo.UNIQUE_KEY:
         return ("unique", job.queue, job.unique or "")
-    if bound is Bound.REPEAT:
+    if bound is BoundTo.REPEAT:
         return repeat_place(job.repeat or "", job.task)
     return ("arguments", job.id, job.task)
 

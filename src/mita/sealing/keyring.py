@@ -46,10 +46,6 @@ class Keyring:
         """The ids of the keys."""
         return tuple(self._ciphers)
 
-    def cipher(self, id: str) -> "Cipher | None":
-        """The cipher of a key; None if it is not in the ring."""
-        return self._ciphers.get(id)
-
     def __repr__(self) -> str:
         return f"Keyring(current={self.current!r}, keys of {', '.join(map(repr, self.ids))})"
 
@@ -62,6 +58,11 @@ class Cipher(Protocol):
 
     def decrypt(self, nonce: bytes, data: bytes, associated_data: bytes | None) -> bytes:
         """Return the value. Raises `cryptography.exceptions.InvalidTag` if it was changed."""
+
+
+def cipher_of(keyring: Keyring, id: str) -> Cipher | None:
+    """The cipher of a key; None if it is not in the ring."""
+    return keyring._ciphers.get(id)  # noqa: SLF001
 
 
 def _cipher(id: str, key: bytes | str) -> Cipher:

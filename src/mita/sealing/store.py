@@ -26,10 +26,10 @@ from mita.rules.durable import signal_name
 from mita.rules.fitting import check_room
 from mita.rules.judge import locked
 from mita.rules.matching import matches
-from mita.rules.sealed import OVERHEAD_BYTES, REFUSED, Bound, is_sealed, key_of
+from mita.rules.sealed import OVERHEAD_BYTES, REFUSED, BoundTo, is_sealed, key_of
 
 from .box import SealingBox, repeat_place
-from .keyring import Keyring
+from .keyring import Keyring, cipher_of
 
 SEARCHED_JOBS = 500  # that one call reads to search in their errors
 
@@ -193,7 +193,7 @@ class SealedStore:
         if not is_sealed(claim.payload):
             return False
         key = key_of(claim.payload)
-        return key is None or self.box.keyring.cipher(key) is None
+        return key is None or cipher_of(self.box.keyring, key) is None
 
     # ------------------------------------------------------------ reading
 
@@ -266,7 +266,7 @@ class SealedStore:
         if spec is None:
             return repeat
         place = repeat_place(repeat.key, spec.job.task)
-        payload = self.box.seal(spec.job.payload, place, Bound.REPEAT)
+        payload = self.box.seal(spec.job.payload, place, BoundTo.REPEAT)
         return _with_payload(repeat, spec, payload)
 
     def _opened_repeat(self, repeat: Repeat) -> Repeat:
