@@ -23,7 +23,7 @@ from mita.ports.logs import make_logs_printable
 from mita.ports.outbox import JobOutbox, checked_outbox, needed_outbox
 from mita.ports.store import Store, StoreFactory
 from mita.rules.judge import Retention
-from mita.sealing import Keyring
+from mita.sealing import Keyring, sealed_outbox
 from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
@@ -88,7 +88,8 @@ class Mita(Observable, Composed):
         )
         self._portal = Portal(self._close_here)
         events = ClientEvents(self._watch)
-        sender = JobSender(self._pool.store, self, events, self._portal, checked_outbox(outbox))
+        jobs_out = sealed_outbox(checked_outbox(outbox), keyring)
+        sender = JobSender(self._pool.store, self, events, self._portal, jobs_out)
         self._registry = Registry(sender, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(self._registry.tasks)
         self._known = MappingProxyType(self._registry.known)  # also by their aliases

@@ -69,7 +69,7 @@ async def test_arguments_of_another_job_fail_the_job_and_say_why() -> None:
     async with lab(app) as it:
         swapped = replace(sealed_for("1" * 32), id="2" * 32)
         await (await behind(app)).enqueue([swapped])
-        await it.run_due()
+        await it.drain(raises=False)
         with pytest.raises(JobFailed, match="belongs to another job"):
             await app.result("2" * 32)
 
@@ -93,9 +93,9 @@ async def test_a_forged_signal_is_not_accepted() -> None:
 
     async with lab(app) as it:
         job = await ask.enqueue()
-        await it.run_due()
+        await it.drain()
         await (await behind(app)).amend([job.id], SignalJob("approval", b"\xc3"))
-        await it.run_due()
+        await it.drain()
         record = await job.get()
         assert record is not None
         assert (record.state, record.attempts, seen) == ("scheduled", 0, [])
@@ -114,7 +114,7 @@ async def test_a_debounced_job_gets_the_newest_arguments() -> None:
     async with lab(app) as it:
         await index.options(debounce=5).enqueue("first")
         await index.options(debounce=5).enqueue("second")
-        await it.run_until(after=60)
+        await it.advance(60)
     assert seen == ["second"]
 
 
@@ -134,7 +134,7 @@ async def test_the_same_repeat_again_changes_nothing_but_a_new_key_does() -> Non
         assert await store.find_repeats(["ticks"]) == [first]
         record = await app.repeats.get("ticks")
         assert record is not None
-        await it.run_until(after=150)
+        await it.advance(150)
         assert seen == ["tock", "tock"]
         app._pool._keyring = Keyring("newest", {"newest": bytes(32), "new": NEW})
         rotated = SealedStore(store, app._pool._keyring)
@@ -160,7 +160,7 @@ async def test_a_retried_job_is_encrypted_once() -> None:
         job = await flaky.enqueue("hunter2")
         store = await behind(app)
         [before] = await store.find([job.id])
-        await it.run_until(after=60)
+        await it.advance(60, raises=False)
         [after] = await store.find([job.id])
         assert before.payload == after.payload
         assert key_of(after.payload) == "new"
@@ -176,7 +176,7 @@ async def test_what_grew_by_encryption_still_fits_or_is_refused() -> None:
 
     async with lab(app) as it:
         job = await echo.enqueue("x" * 80)
-        await it.run_due()
+        await it.drain()
         assert await job.result() == "x" * 80
         with pytest.raises(UsageError, match="payload_limit"):
             await echo.enqueue("x" * 101)

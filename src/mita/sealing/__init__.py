@@ -2,4 +2,5 @@
 it."""
 
 from .keyring import Keyring as Keyring
+from .outbox import sealed_outbox as sealed_outbox
 from .store import SealedStore as SealedStore
