@@ -55,7 +55,8 @@ def called(function: Function) -> set[str]:
 
 def asserts(function: Function) -> bool:
     has_assert = any(isinstance(node, ast.Assert) for node in ast.walk(function))
-    return has_assert or bool(called(function) & CHECKS)
+    unittests = any(name.startswith("assert") for name in called(function))
+    return has_assert or unittests or bool(called(function) & CHECKS)
 
 
 def helpers_that_assert() -> set[str]:

@@ -59,6 +59,7 @@ class Executor:
             context.emit,
             context.shared,
         )
+        self._runs.worker = context.id
         self._make_task = task_maker(self._runs.loop)
         self._slots = settings.concurrency
         self._thread_slots = settings.threads if "thread" in self.executors() else 0

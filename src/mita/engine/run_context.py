@@ -44,6 +44,7 @@ class RunContext:
         "tasks",
         "thread",
         "tracer",
+        "worker",
     )
 
     def __init__(
@@ -66,6 +67,7 @@ class RunContext:
         self.thread = threading.get_ident()
         self.completed: set[tuple[str, int]] = set()
         self.tracer = tracer()  # set again for each batch of claims
+        self.worker = ""  # its id
 
     def now(self, claim: Claim, spent: float) -> Moment:
         """The store's time, as far as a run knows it that claimed its job `spent` seconds ago."""

@@ -16,6 +16,7 @@ LOGGERS = (
     "mita.events",
     "mita.metrics",
     "mita.cli",
+    "mita.django",
 )
 
 

@@ -11,9 +11,9 @@ from contextlib import (
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
-import django  # type: ignore[import-untyped]
+import django
 import psycopg
-from django.conf import settings as django_settings  # type: ignore[import-untyped]
+from django.conf import settings as django_settings
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
@@ -130,7 +130,7 @@ def django_connection() -> Any:
             },
         )
         django.setup()
-    from django.db import connection  # type: ignore[import-untyped]
+    from django.db import connection
 
     return connection
 

@@ -1,0 +1,140 @@
+"""The backend for Django's `TASKS` setting: `"BACKEND": "mita.contrib.django.MitaBackend"`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    from django.tasks import Task, TaskResult
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "MitaBackend needs Django 6, which has django.tasks: pip install 'Django>=6'. With an "
+        "older Django, declare tasks with @app.task of mita.contrib.django",
+        name=error.name,
+    ) from error
+from asgiref.sync import sync_to_async
+from django.core.checks import CheckMessage
+from django.core.checks import Warning as CheckWarning
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections, transaction
+from django.tasks.backends.base import BaseTaskBackend
+from django.tasks.base import DEFAULT_TASK_PRIORITY
+from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
+from django.tasks.signals import task_enqueued
+from django.utils import timezone
+
+from mita.errors import UsageError
+from mita.model.record import JobRecord
+from mita.tasks import Call
+
+from .conf import is_derived, project_app, project_settings
+from .context import TaskWithOptions
+from .handlers import DECLARED, declare, result_of
+from .priorities import DEFAULT_LEVELS, check_levels, mita_priority, share_a_level
+from .results import change, new_result, time_of_enqueue
+from .signals import send_ends
+from .transactions import refuse_in_tests, send
+
+
+class MitaBackend(BaseTaskBackend):
+    """Runs Django's tasks as jobs of Mita.
+
+    `OPTIONS` are the defaults of its tasks, as `@app.task(…)` takes them ("retry", "timeout", …),
+    and "PRIORITIES", the priorities that are told apart (at most ten)."""
+
+    task_class = TaskWithOptions
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
+        super().__init__(alias, params)
+        options = dict(self.options)
+        self._levels = check_levels(options.pop("PRIORITIES", DEFAULT_LEVELS))
+        for name in ("queue", "priority", "name"):
+            if name in options:
+                raise ImproperlyConfigured(
+                    f"TASKS[{alias!r}]['OPTIONS'][{name!r}]: Django's own @task says it"
+                )
+        self._choices = options
+
+    def validate_task(self, task: Task) -> None:
+        """Raise `InvalidTask` for a task that cannot be run; remember it otherwise."""
+        super().validate_task(task)
+        try:
+            declare(send_ends(project_app()), task, self._choices)
+        except UsageError as error:
+            raise InvalidTask(str(error)) from error
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+        """Enqueue a task. Inside `atomic()` it is part of the transaction."""
+        self.validate_task(task)
+        result = new_result(task, list(args), dict(kwargs), self.alias)
+        app, given = project_app(), project_settings()
+        if is_derived(app):
+            refuse_in_tests()
+        is_inside = given.wait_for_commit and connections[given.database].in_atomic_block
+        sent = send(app, self._call(task, result), given.database if is_inside else None)
+        if not sent.is_new:
+            return self.get_result(sent.id)
+        change(result, id=sent.id, enqueued_at=time_of_enqueue(sent.id))
+
+        def tell() -> None:
+            task_enqueued.send(type(self), task_result=result)
+
+        if is_inside:
+            transaction.on_commit(tell, using=given.database)
+        else:
+            tell()
+        return result
+
+    def get_result(self, result_id: str) -> TaskResult:
+        """Return the result of a task, from any process. Raises `TaskResultDoesNotExist`."""
+        app = project_app()
+        record = app.get_sync(result_id) if isinstance(result_id, str) else None
+        return self._result(result_id, record)
+
+    async def aget_result(self, result_id: str) -> TaskResult:
+        """`get_result`, from async code."""
+        app = await sync_to_async(project_app)()
+        record = await app.get(result_id) if isinstance(result_id, str) else None
+        return self._result(result_id, record)
+
+    def check(self, **_: Any) -> list[CheckMessage]:
+        """Warn of tasks whose priorities are not told apart."""
+        used = [task.priority for task in DECLARED.values() if task.backend == self.alias]
+        return [
+            CheckWarning(
+                f"TASKS[{self.alias!r}]: tasks with the priorities {', '.join(map(str, group))} "
+                "start in the order in which they were enqueued: they share one of the ten "
+                "levels",
+                hint="List the priorities that you use: 'OPTIONS': {'PRIORITIES': [-10, 0, 5, 10]}",
+                id="mita.W001",
+            )
+            for group in share_a_level(self._levels, used)
+        ]
+
+    def _call(self, task: Task, result: TaskResult) -> Call[Any]:
+        bound = declare(project_app(), task, self._choices).options(
+            queue=task.queue_name,
+            priority=mita_priority(self._levels, task.priority),
+            **(getattr(task, "mita", None) or {}),
+        )
+        stored: dict[str, Any] = {}
+        if task.priority != DEFAULT_TASK_PRIORITY:
+            stored["priority"] = int(task.priority)
+        if task.backend != "default":
+            stored["backend"] = task.backend
+        if task.run_after is not None:
+            stored["run_after"] = task.run_after.isoformat()
+            aware = timezone.is_aware(task.run_after)
+            bound = bound.at(task.run_after if aware else timezone.make_aware(task.run_after))
+        return bound.call(result.args, result.kwargs, **stored)
+
+    def _result(self, id: str, record: JobRecord | None) -> TaskResult:
+        if record is None:
+            raise TaskResultDoesNotExist(id)
+        try:
+            return result_of(record)
+        except UsageError as error:
+            raise TaskResultDoesNotExist(f"{id}: {error}") from error
