@@ -81,7 +81,7 @@ def of_engine(engine: Any) -> Location:
 
 def of_django(alias: str) -> Location:
     """Return the location of a database in Django's settings."""
-    from django.db import connections  # type: ignore[import-untyped]
+    from django.db import connections
 
     wrapper = connections[alias]
     settings = wrapper.settings_dict
