@@ -19,7 +19,7 @@ from .table import footer, marked
 from .workloads import WORKLOADS
 
 _ROOT = Path(__file__).parent.parent
-PAGES = (_ROOT / "README.md", _ROOT / "docs" / "speed.md")
+PAGES = (_ROOT / "docs" / "speed.md",)
 PICTURES = _ROOT / "docs" / "pictures"
 
 

@@ -1,5 +1,5 @@
-"""Every example in README and docs is run, page by page, as a reader would type it. Pages with a
-`jobs.py` are in test_two_terminals."""
+"""Every example in README and docs is run, page by page, as a reader would type it. Pages whose
+blocks name files and terminals are in test_followed."""
 
 import ast
 import asyncio
@@ -20,11 +20,11 @@ from mita.engine.worker import Worker
 from tests.stores.postgres import shared
 
 from . import pages
-from .pages import PAGES, Block, blocks, needs_two_terminals
+from .pages import PAGES, Block, blocks, is_followed
 
 # the database of the examples: a real server of the tests' own
 SHOP = "postgresql://localhost/shop"
-WITH_EXAMPLES = [page for page in PAGES if any(blocks(page)) and not needs_two_terminals(page)]
+WITH_EXAMPLES = [page for page in PAGES if any(blocks(page)) and not is_followed(page)]
 
 
 class Reader:

@@ -3,7 +3,8 @@
 - Pages that are kept outside `docs` belong to the site, too: README.md is its home page.
 - A link to another file of the repository becomes a link to a copy of that file.
 - A page that `mkdocs.yml` does not name is added to the end of the part of its folder.
-- The reference has a section for each module of `mita.contrib`.
+- The reference has a section for each module of `mita.contrib`, and for each public name of `mita`
+  that no page names.
 
 MkDocs calls the functions whose names begin with `on_`."""
 
@@ -24,6 +25,7 @@ OUTSIDE = {
     "tests/README.md": "inside/tests.md",
     "benchmarks/README.md": "inside/benchmarks.md",
 }
+OTHERS = "reference/records.md"  # the page for public names that no other page names
 # the part of the navigation to which the pages of a folder belong
 PARTS = {
     "tutorial": "Tutorial",
@@ -86,8 +88,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Lead the links that leave `docs` to where the site has these files."""
     del config, files
     path: str = page.file.src_uri
-    if path == "reference/contrib.md":
-        return markdown + "".join(f"\n\n::: {module}\n" for module in contrib_modules())
+    if added := {"reference/contrib.md": contrib_modules, OTHERS: other_names}.get(path):
+        markdown += "".join(f"\n\n::: {name}\n" for name in added())
     return markdown if path in OUTSIDE.values() else _moved(markdown, f"docs/{path}", path)
 
 
@@ -97,6 +99,15 @@ def contrib_modules() -> list[str]:
     found = {path.stem for path in folder.glob("*.py")}
     found |= {path.parent.name for path in folder.glob("*/__init__.py")}
     return sorted(f"mita.contrib.{name}" for name in found if not name.startswith("_"))
+
+
+def other_names() -> list[str]:
+    """The public names of `mita` that no page of the reference names."""
+    module = (ROOT / "src" / "mita" / "__init__.py").read_text()
+    public = re.findall(r'^    "(\w+)",$', module.partition("__all__")[2], re.MULTILINE)
+    pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
+    named = re.findall(r"^::: mita\.(\w+)$", pages, re.MULTILINE)
+    return [f"mita.{name}" for name in public if name not in named]
 
 
 def _copied(text: str, page: str) -> Iterator[str]:
