@@ -133,6 +133,7 @@ class Mita(Observable, Composed):
         schedule_lock: float = 3.0,
         poll: float = 1.0,
         metrics: str | None = None,
+        health: str | None = None,
         handler_processes: int | None = None,
         target: str | None = None,
         exclude: Sequence[str] = (),
@@ -149,7 +150,8 @@ class Mita(Observable, Composed):
         each processor), which import this app as `target`, "module:app" (None: find it).
 
         `metrics` is an address, for example `127.0.0.1:9000`, at which Prometheus can read the
-        metrics while the worker runs."""
+        metrics while the worker runs, and a process manager `/live` and `/ready`. `health` is an
+        address for these two alone, without the extra `metrics`."""
         for named, given in (("queues", queues), ("exclude", exclude)):
             if isinstance(given, str):
                 raise UsageError(f"{named}={given!r}: give a list, [{given!r}]")
@@ -180,23 +182,29 @@ class Mita(Observable, Composed):
             self._settings.keep_most,
             self._watch,
             self.repeats.put_declared,
-            self._served(metrics),
+            self._served(metrics, health),
             plan_processes(self, self.tasks, settings, self._pool.source),
             self._outbox,
         )
 
     def scheduler(
-        self, *, lock: float = 3.0, poll: float = 1.0, name: str = "", metrics: str | None = None
+        self,
+        *,
+        lock: float = 3.0,
+        poll: float = 1.0,
+        name: str = "",
+        metrics: str | None = None,
+        health: str | None = None,
     ) -> StandaloneScheduler:
         """Return a standalone scheduler, which fires repeats and runs no jobs: `await
-        scheduler.run()` until `scheduler.stop()`. `metrics` is as for a worker."""
+        scheduler.run()` until `scheduler.stop()`. `metrics` and `health` are as for a worker."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
         return StandaloneScheduler(
             self._pool.new,
             settings,
             self.repeats.put_declared,
             self._watch,
-            self._served(metrics),
+            self._served(metrics, health),
             self._keep.failed,
         )
 

@@ -1,15 +1,19 @@
 """The methods of an app that report what happens: events, listeners and metrics."""
 
-from collections.abc import Iterable
-from contextlib import nullcontext
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from mita.client import Client, Events, SyncEvents
+from mita.engine.pulse import Pulse
 from mita.engine.startup import Serve
 from mita.errors import UsageError
 from mita.events import Counters, EventBus, ListenerThread
 from mita.events.listener import Listener
+from mita.probes import serving_probes
 from mita.rules.names import check_kinds, check_name
 from mita.settings import Address
 from mita.store_pool import StorePool
@@ -19,6 +23,9 @@ if TYPE_CHECKING:  # an extra, imported when it is used
     from prometheus_client import CollectorRegistry
 
     from mita.metrics import Source
+
+
+log = logging.getLogger("mita.worker")
 
 
 class Observable(Client):
@@ -79,13 +86,17 @@ class Observable(Client):
             join(chosen, source)
             self._registries.append(chosen)
 
-    def _served(self, address: str | None) -> Serve:
-        if address is None:
-            return nullcontext
-        where, source = Address.parse(address), self._counted()
-        from mita.metrics import serving
+    def _served(self, metrics: str | None, health: str | None = None) -> Serve:
+        """What a worker serves while it runs, at these addresses."""
+        page: Serve = nullcontext
+        if metrics is not None:
+            where, source = Address.parse(metrics), self._counted()
+            from mita.metrics import serving
 
-        return lambda: serving(where, source)
+            page = partial(serving, where, source)
+        if health is None:
+            return page
+        return partial(_both, partial(_serving_health, Address.parse(health)), page)
 
     def _counted(self) -> "Source":
         """Return the counters of this app. They are made, and start to count, at the first call."""
@@ -105,3 +116,16 @@ class Observable(Client):
                 self._watch.dropped,
             )
         return self._source
+
+
+@contextmanager
+def _serving_health(address: Address, pulse: Pulse) -> Iterator[None]:
+    with serving_probes(address, pulse) as served:
+        log.info("health is served at http://%s/live and /ready", served)
+        yield
+
+
+@contextmanager
+def _both(first: Serve, second: Serve, pulse: Pulse) -> Iterator[None]:
+    with first(pulse), second(pulse):
+        yield

@@ -10,6 +10,7 @@ from mita.errors import MitaError
 
 from . import (
     amend,
+    check,
     demo,
     doctor,
     enqueue,
@@ -89,6 +90,7 @@ def grammar() -> Parser:
         queues,
         limits,
         repeats,
+        check,
         doctor,
     ):
         group.add(commands)

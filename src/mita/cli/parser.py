@@ -24,7 +24,7 @@ COMMANDS_OF_OTHER_QUEUES = {  # what other queues call our commands
     **dict.fromkeys(("requeue", "replay"), "retry"),
     **dict.fromkeys(("purge", "remove", "rm", "clear"), "delete"),
     **dict.fromkeys(("cron", "periodic", "schedule"), "repeats"),
-    **dict.fromkeys(("check", "health", "ping"), "doctor"),
+    **dict.fromkeys(("health", "ping"), "check"),
     **dict.fromkeys(("monitor", "dashboard", "watch"), "top"),
 }
 

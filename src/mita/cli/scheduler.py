@@ -38,7 +38,16 @@ def add(commands: Commands) -> None:
         metavar="DURATION",
         help="how long one of several schedulers fires for all; 0: each on its own (3s)",
     )
-    parser.add_argument("--metrics", metavar="HOST:PORT", help="serve metrics for Prometheus there")
+    parser.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve metrics for Prometheus there, and /live and /ready",
+    )
+    parser.add_argument(
+        "--health",
+        metavar="HOST:PORT",
+        help="serve only /live and /ready there, without the extra 'metrics'",
+    )
     parser.add_argument(
         "--name", default="", help="the scheduler's name in the log (host and process id)"
     )
@@ -59,7 +68,9 @@ async def _serve(options: argparse.Namespace) -> None:
     async with open_app(
         options, options.target or (None if options.url else app_of_environment())
     ) as app:
-        scheduler = app.scheduler(lock=options.lock, name=options.name, metrics=options.metrics)
+        scheduler = app.scheduler(
+            lock=options.lock, name=options.name, metrics=options.metrics, health=options.health
+        )
         on_stop(scheduler.stop)
         log.info(
             "scheduler %s (%s) fires the repeats of %s",

@@ -118,7 +118,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--metrics",
         metavar="HOST:PORT",
-        help="serve metrics for Prometheus there; process N of --processes on PORT + N - 1",
+        help="serve metrics for Prometheus there, and /live and /ready; process N of --processes "
+        "on PORT + N - 1",
+    )
+    parser.add_argument(
+        "--health",
+        metavar="HOST:PORT",
+        help="serve only /live and /ready there, without the extra 'metrics'; ports as for "
+        "--metrics",
     )
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="log each job that succeeds, with its duration"
@@ -181,7 +188,8 @@ async def serve(options: argparse.Namespace, stopper: Stopper) -> Exit:
             grace=options.grace,
             name=_name(options),
             schedule=options.schedule,
-            metrics=_metrics(options),
+            metrics=_own_address(options, options.metrics),
+            health=_own_address(options, options.health),
             handler_processes=options.handler_processes,
             target=options.target,
             exclude=options.exclude,
@@ -205,9 +213,8 @@ def _name(options: argparse.Namespace) -> str:
     return f"{options.name}-{options.number}" if numbered else str(options.name)
 
 
-def _metrics(options: argparse.Namespace) -> str | None:
-    """The metrics address of this process: each process has its own port."""
-    asked: str | None = options.metrics
+def _own_address(options: argparse.Namespace, asked: str | None) -> str | None:
+    """The address of this process: each process of `--processes` has its own port."""
     if asked is None or options.number is None:
         return asked
     address = Address.parse(asked)
