@@ -18,6 +18,7 @@ from .codec import Rows
 from .limits.hints import ClaimHints
 from .server.statements import PostgresStatements
 from .throughput.watermarks import Watermarks
+from .transaction.identity import DatabaseIdentity
 
 T = TypeVar("T")
 
@@ -78,6 +79,7 @@ class StoreState:
         self.hints = ClaimHints()
         self.known_queues: set[str] = set()  # committed to the table of queues
         self.checked: WeakSet[Any] = WeakSet()  # users' connections that can write jobs
+        self.identity = DatabaseIdentity()
         self.notify: Callable[[set[str]], None] = lambda _: None
 
     def bound(self, one: Query) -> tuple[str, dict[str, Any]]:

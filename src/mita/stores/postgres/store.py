@@ -187,6 +187,7 @@ class PostgresStore(UserTransactionVerbs):
         self._notifier = PostgresNotifier(self._state)
         self._state.notify = self._notifier.notify
         self._commits = CommitWatcher(self._short, self._notifier.notify)
+        self._state.identity.opened(self._ask_identity)
         try:
             schema = await self._schema()
             await (schema.migrate(removing=False) if create else schema.check())
@@ -200,6 +201,7 @@ class PostgresStore(UserTransactionVerbs):
 
     async def close(self) -> None:
         """End what `open` started."""
+        self._state.identity.closed()
         await self._subscriptions.close()
         if self._commits is not None:
             await self._commits.close()

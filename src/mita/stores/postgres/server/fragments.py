@@ -57,6 +57,10 @@ FRAGMENTS = {
     # planner saw the state, and the table was small when the statement was planned, it would read
     # the whole index of that state once for each job.
     **{f"hidden_{state}": f"(select {_text(state)})" for state in State},
+    "database_identity": (
+        "(select d.oid::text || '@' || extract(epoch from pg_postmaster_start_time())::text "
+        "from pg_catalog.pg_database as d where d.datname = current_database())"
+    ),
     "waiting": _texts(WAITING),
     "alive": _texts(ALIVE),
     "arrival": _text(ARRIVAL),

@@ -2,10 +2,9 @@
 transaction, so this is checked first, once for each connection."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from mita.errors import UsageError
-from mita.stores.postgres.codec import Rows
 from mita.stores.postgres.context import StoreState, query
 from mita.stores.postgres.server.errors import display_address
 
@@ -22,23 +21,46 @@ def check_query(state: StoreState) -> tuple[str, dict[str, Any]]:
     return state.bound(query("enqueue_in_check", namespace=state.statements.namespace))
 
 
-def check(state: StoreState, driver: Any, answer: Rows) -> None:
+class CheckAnswer(NamedTuple):
+    """The one row that answers `check_query`."""
+
+    database: str
+    user: str
+    has_tables: bool
+    may_write: bool
+    is_read_only: bool
+    identity: str
+
+
+def check(state: StoreState, driver: Any, answer: CheckAnswer, *, is_other: bool) -> None:
     """Remember the connection if the answer to `check_query` is good. Otherwise raise a
-    `UsageError` that says what to do; the transaction is as it was."""
-    [(database, user, has_tables, may_write)] = answer
+    `UsageError` that says what to do; the transaction is as it was. `is_other`: this is not the
+    database that the store is connected to."""
     space = state.statements.namespace
-    if not has_tables:
-        raise UsageError(
-            f"this connection is to the database {database!r}, which has no jobs of Mita in "
-            f"namespace {space!r}; the jobs of this app are in {display_address(state.params)}. "
-            "Use a connection to that database, or give Mita the URL of this one and run "
-            "`mita migrate`. Your transaction is untouched"
+    if not answer.has_tables or is_other:
+        lacks = (
+            "which has jobs of Mita, too, but not those of this app"
+            if answer.has_tables
+            else f"which has no jobs of Mita in namespace {space!r}"
         )
-    if not may_write:
+        raise UsageError(
+            f"this connection is to the database {answer.database!r}, {lacks}; the jobs of this "
+            f"app are in {display_address(state.params)}, namespace {space!r}. Use a connection to "
+            "that database (of a session with several: session.connection(bind_arguments=…)), or "
+            "give Mita the URL of this one and run `mita migrate`. Your transaction is untouched"
+        )
+    if not answer.may_write:
+        user = answer.user
         raise UsageError(
             f"the user {user!r} of this connection may not write jobs in namespace {space!r}: as "
             f'its owner, grant usage on schema "{space}" and all on all tables and sequences in it '
             f'to "{user}". Your transaction is untouched'
+        )
+    if answer.is_read_only:
+        raise UsageError(
+            "this transaction is read-only (a standby server, or SET TRANSACTION READ ONLY), so "
+            "no job can be written in it: use a connection that writes. Your transaction is "
+            "untouched"
         )
     with suppress(TypeError):
         state.checked.add(driver)

@@ -11,12 +11,24 @@ from mita.stores.postgres.codec import Rows
 from mita.stores.postgres.context import RoundTrips, StoreState
 from mita.stores.postgres.server.statements import numbered
 
-from .connection_check import check, check_query, is_checked
+from .connection_check import CheckAnswer, check, check_query, is_checked
+from .sqlalchemy import (
+    ASYNC_CONNECTIONS,
+    ASYNC_SESSIONS,
+    CONNECTIONS,
+    OTHER_DATABASE,
+    SESSIONS,
+    async_connection_of,
+    async_run,
+    connection_of,
+    sync_run,
+)
 
 T = TypeVar("T")
 RunSync = Callable[[str, dict[str, Any]], Rows]
 RunAsync = Callable[[str, dict[str, Any]], Awaitable[Rows]]
 
+IN_FAILED_TRANSACTION = "25P02"  # what PostgreSQL answers to each statement after one has failed
 SUPPORTED = (
     "a psycopg or asyncpg connection, an SQLAlchemy session or connection, or a Django connection"
 )
@@ -39,29 +51,39 @@ class AsyncDriver(NamedTuple):
 def drive_sync(connection: Any, state: StoreState, verb: RoundTrips[T]) -> T:
     """Run a verb on a user's connection, from sync code."""
     run, own = sync_driver(connection)
-    if not is_checked(state, own):
-        check(state, own, run(*check_query(state)))
-    answers: list[Rows] | None = None
-    while True:
-        try:
-            trip = next(verb) if answers is None else verb.send(answers)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        answers = [run(*state.bound(one)) for one in trip.queries]
+    try:
+        if not is_checked(state, own):
+            answer = CheckAnswer(*run(*check_query(state))[0])
+            check(state, own, answer, is_other=state.identity.is_other_sync(answer.identity))
+        answers: list[Rows] | None = None
+        while True:
+            try:
+                trip = next(verb) if answers is None else verb.send(answers)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            answers = [run(*state.bound(one)) for one in trip.queries]
+    except Exception as error:
+        _must_not_be_aborted(error)
+        raise
 
 
 async def drive_async(connection: Any, state: StoreState, verb: RoundTrips[T]) -> T:
     """Run a verb on a user's connection, from async code."""
     run, own = await async_driver(connection)
-    if not is_checked(state, own):
-        check(state, own, await run(*check_query(state)))
-    answers: list[Rows] | None = None
-    while True:
-        try:
-            trip = next(verb) if answers is None else verb.send(answers)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        answers = [await run(*state.bound(one)) for one in trip.queries]
+    try:
+        if not is_checked(state, own):
+            answer = CheckAnswer(*(await run(*check_query(state)))[0])
+            check(state, own, answer, is_other=await state.identity.is_other(answer.identity))
+        answers: list[Rows] | None = None
+        while True:
+            try:
+                trip = next(verb) if answers is None else verb.send(answers)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+            answers = [await run(*state.bound(one)) for one in trip.queries]
+    except Exception as error:
+        _must_not_be_aborted(error)
+        raise
 
 
 def _library(connection: Any) -> tuple[str, frozenset[str]]:
@@ -81,12 +103,17 @@ def sync_driver(connection: Any) -> SyncDriver:
     if library == "psycopg" and "Connection" in kinds:
         _must_be_in_transaction(_psycopg_is_inside(connection))
         return SyncDriver(lambda text, values: _fetch(connection.execute(text, values)), connection)
-    if library == "sqlalchemy" and kinds & {"Session", "scoped_session"}:
-        return _sqlalchemy(connection.connection())
-    if library == "sqlalchemy" and "Connection" in kinds:
-        return _sqlalchemy(connection)
+    if library == "sqlalchemy" and kinds & SESSIONS:
+        return SyncDriver(*sync_run(connection_of(connection)))
+    if library == "sqlalchemy" and kinds & CONNECTIONS:
+        return SyncDriver(*sync_run(connection))
     if library == "django":
         return _django(connection)
+    if library == "asyncpg" or kinds & (ASYNC_SESSIONS | ASYNC_CONNECTIONS):
+        raise UsageError(
+            f"{type(connection).__name__} is async: `await` the method without _sync, for example "
+            "await task.using(session).enqueue(…)"
+        )
     raise UsageError(
         f"{type(connection).__name__} is not a connection that can be used here: give {SUPPORTED}"
     )
@@ -94,29 +121,6 @@ def sync_driver(connection: Any) -> SyncDriver:
 
 def _fetch(cursor: Any) -> Rows:
     return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
-
-
-def _sqlalchemy(connection: Any) -> SyncDriver:
-    own = _sqlalchemy_own(connection)
-
-    def run(text: str, values: dict[str, Any]) -> Rows:
-        result = connection.exec_driver_sql(text, values)
-        return [tuple(row) for row in result] if result.returns_rows else []
-
-    return SyncDriver(run, own)
-
-
-def _sqlalchemy_own(connection: Any) -> Any:
-    """The database driver's connection inside a sync SQLAlchemy connection."""
-    _must_be_postgres(connection.dialect.name)
-    pooled = connection.connection
-    if getattr(pooled.dbapi_connection, "autocommit", False):
-        raise UsageError(
-            "this SQLAlchemy connection is in AUTOCOMMIT, so every statement commits by itself "
-            "and there is no transaction for the job to be part of: use an engine or connection "
-            'without it, for example connection.execution_options(isolation_level="READ COMMITTED")'
-        )
-    return pooled.driver_connection
 
 
 def _django(connection: Any) -> SyncDriver:
@@ -145,10 +149,10 @@ async def async_driver(connection: Any) -> AsyncDriver:
         _must_be_in_transaction(connection.is_in_transaction())
         own = getattr(connection, "_con", connection)  # a pool lends out a new wrapper each time
         return AsyncDriver(lambda text, values: _asyncpg(connection, text, values), own)
-    if library == "sqlalchemy" and kinds & {"AsyncSession", "async_scoped_session"}:
-        return _sqlalchemy_async(await connection.connection())
-    if library == "sqlalchemy" and "AsyncConnection" in kinds:
-        return _sqlalchemy_async(connection)
+    if library == "sqlalchemy" and kinds & ASYNC_SESSIONS:
+        return AsyncDriver(*async_run(await async_connection_of(connection)))
+    if library == "sqlalchemy" and kinds & ASYNC_CONNECTIONS:
+        return AsyncDriver(*async_run(connection))
     if library == "django":
         return await _on_djangos_thread(connection)
     sync_driver(connection)  # raises if it is no connection at all
@@ -167,23 +171,6 @@ async def _asyncpg(connection: Any, text: str, values: dict[str, Any]) -> Rows:
     statement, names = numbered(text)
     rows = await connection.fetch(statement.decode(), *(values[name] for name in names))
     return [tuple(row) for row in rows]
-
-
-def _sqlalchemy_async(connection: Any) -> AsyncDriver:
-    own = _sqlalchemy_own(connection.sync_connection)
-    by_number = connection.dialect.driver == "asyncpg"
-
-    async def run(text: str, values: dict[str, Any]) -> Rows:
-        if by_number:
-            statement, names = numbered(text)
-            result = await connection.exec_driver_sql(
-                statement.decode(), tuple(values[name] for name in names)
-            )
-        else:
-            result = await connection.exec_driver_sql(text, values)
-        return [tuple(row) for row in result] if result.returns_rows else []
-
-    return AsyncDriver(run, own)
 
 
 async def _on_djangos_thread(connection: Any) -> AsyncDriver:
@@ -215,7 +202,17 @@ def _must_be_in_transaction(inside: bool) -> None:
 
 def _must_be_postgres(name: str) -> None:
     if name != "postgresql":
+        raise UsageError(OTHER_DATABASE.format(name=name))
+
+
+def _must_not_be_aborted(error: Exception) -> None:
+    """Raise `UsageError` if this error means that an earlier statement of the user's transaction
+    failed. Each library wraps the driver's error in its own way."""
+    origin = getattr(error, "orig", None) or error.__cause__ or error
+    code = getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None)
+    if code == IN_FAILED_TRANSACTION:
         raise UsageError(
-            f"this connection is to {name}, and the jobs are in PostgreSQL: only one database can "
-            "be part of a transaction"
-        )
+            "an earlier statement of this transaction failed, and PostgreSQL refuses all others "
+            "until you roll back, so nothing was written. Roll back and begin again, or put a "
+            "savepoint (session.begin_nested()) around what may fail"
+        ) from error

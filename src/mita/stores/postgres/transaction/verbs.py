@@ -8,6 +8,7 @@ from mita.model.job import Claim, NewJob, Receipt
 from mita.model.outcome import Settlement
 from mita.model.time import Wait
 from mita.rules.judge import success
+from mita.stores.postgres.connection import SerialConnection
 from mita.stores.postgres.context import (
     PostgresContext,
     RoundTrip,
@@ -29,6 +30,7 @@ class UserTransactionVerbs:
 
     _state: StoreState
     _commits: CommitWatcher | None = None
+    _short: SerialConnection
 
     async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Enqueue in the transaction that is open on `connection`: the jobs exist if it commits.
@@ -68,6 +70,10 @@ class UserTransactionVerbs:
         _must_hold(claim, drive_sync(connection, self._state, verb))
         self._notify_at_commit(context)
 
+    async def _ask_identity(self) -> str:
+        """Ask the server which database the jobs are in."""
+        return await self._short.run(_identity, repeatable=True)
+
     def _user_context(self) -> PostgresContext:
         return PostgresContext(self._state, in_user_transaction=True)
 
@@ -83,6 +89,11 @@ def _with_transaction_id(context: PostgresContext, verb: RoundTrips[T]) -> Round
     if context.topics and context.transaction_id is None:
         [[(context.transaction_id,)]] = yield RoundTrip(query("enqueue_in_transaction_id"))
     return result
+
+
+def _identity(_: PostgresContext) -> RoundTrips[str]:
+    [[(identity,)]] = yield RoundTrip(query("enqueue_in_identity"), last=True)
+    return str(identity)
 
 
 def _success(
