@@ -29,7 +29,7 @@ def check_sync(called: str, instead: str) -> None:
 
 def awaited(method: F) -> F:
     """Return an async method of a lab with two checks. Called where no event loop runs, it raises
-    `UsageError`. Its object collects the coroutines in `calls`, for `check_awaited`."""
+    `UsageError`. Its object collects the coroutines in `_calls`, for `check_awaited`."""
     name = method.__name__
 
     @wraps(method)
@@ -40,7 +40,8 @@ def awaited(method: F) -> F:
                 "test async"
             )
         coro = method(self, *args, **kwargs)
-        self.calls[:] = [(coro, name), *(one for one in self.calls if _never_ran(one[0]))]
+        calls = self._calls
+        calls[:] = [(coro, name), *(one for one in calls if _never_ran(one[0]))]
         return coro
 
     return cast(F, call)

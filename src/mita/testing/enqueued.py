@@ -12,6 +12,7 @@ from mita.model.record import DisplayState
 from mita.model.time import Moment
 from mita.rules.display import as_datetime, shown
 from mita.rules.flow import FLOW_TASKS
+from mita.rules.options import options_of
 from mita.tasks import Task
 from mita.tasks.calls import unknown_task
 from mita.tasks.placeholders import plain_arguments
@@ -30,6 +31,7 @@ class EnqueuedJob(Struct, frozen=True, kw_only=True):
     state: DisplayState
     arguments: dict[str, Any]
     priority: int
+    tags: tuple[str, ...]
     created: datetime
     due: datetime
 
@@ -48,6 +50,7 @@ class WantedJob(Struct, frozen=True, kw_only=True):
     after: timedelta | None = None
     at: datetime | None = None
     state: str | None = None
+    tags: tuple[str, ...] = ()
 
     def differences(self, job: EnqueuedJob) -> dict[str, tuple[Any, Any]]:
         """What differs, by name: the wanted value, and that of the job."""
@@ -59,7 +62,10 @@ class WantedJob(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None:
                 values[name] = value, job.due if name == "at" else getattr(job, name)
-        return {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+        found = {name: pair for name, pair in values.items() if pair[0] != pair[1]}
+        if not set(self.tags) <= set(job.tags):
+            found["tags"] = self.tags, job.tags
+        return found
 
 
 def enqueued_jobs(
@@ -74,6 +80,7 @@ def enqueued_jobs(
             state=shown(job, now),
             arguments=_arguments(job, tasks),
             priority=job.priority,
+            tags=options_of(job.options).tags,
             created=as_datetime(job.created),
             due=as_datetime(job.due),
         )
@@ -105,7 +112,7 @@ def _arguments(job: Job, tasks: Mapping[str, Task[Any, Any]]) -> dict[str, Any]:
     return plain if isinstance(plain, dict) else {}
 
 
-_OPTIONS = ("count", "queue", "after", "at", "state")
+_OPTIONS = ("count", "queue", "after", "at", "state", "tags")
 
 
 def wanted_arguments(

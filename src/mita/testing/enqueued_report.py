@@ -28,8 +28,8 @@ def _headline(wanted: WantedJob, count: int | None, found: int) -> str:
     named = [f"{name}={_value(value)}" for name, value in wanted.arguments.items()]
     told = [
         f"{name}={_value(value)}"
-        for name in ("queue", "after", "at", "state")
-        if (value := getattr(wanted, name)) is not None
+        for name in ("queue", "after", "at", "state", "tags")
+        if (value := getattr(wanted, name)) not in (None, ())
     ]
     what = f"{wanted.task}({', '.join([*named, '…'] if named else ['…'])})"
     with_options = f" with {', '.join(told)}" if told else ""

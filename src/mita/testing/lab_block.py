@@ -1,7 +1,8 @@
 """Entering and leaving a lab, from sync and from async code."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
@@ -9,6 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 from mita.app import Mita
 from mita.engine.shared_values import SharedValues
 from mita.errors import UsageError
+from mita.events.signals import Enqueued, Signal
 from mita.ports.store import Store
 
 from .awaited import check_awaited, check_sync
@@ -30,13 +32,14 @@ class LabBlock:
         self, app: Mita, space: LabSpace, clock: FakeClock, roll: float, time_limit: float
     ) -> None:
         self.app, self.clock = app, clock
-        self.calls: list[tuple[Any, str]] = []  # coroutines, and the methods that made them
+        self._calls: list[tuple[Any, str]] = []  # coroutines, and the methods that made them
         self._space, self._roll, self._time_limit = space, roll, time_limit
         self._caller = CallingThread()
         self._overrides: dict[Callable[..., Any], Any] = {}
         self._inlines: WeakKeyDictionary[
             asyncio.AbstractEventLoop, tuple[LabInline, AsyncGenerator[None, None]]
         ] = WeakKeyDictionary()
+        self._order: dict[str, int] = {}  # of the ids that were enqueued
         self._is_open = self._has_left = False
 
     # ------------------------------------------------------------ entering
@@ -47,7 +50,8 @@ class LabBlock:
             await self.app.repeats.put_declared()
             await self._runner()
         except BaseException:
-            await self.__aexit__(None, None, None)
+            with suppress(Exception):  # what failed is more important than that
+                await self.__aexit__(None, None, None)
             raise
         return self
 
@@ -55,9 +59,11 @@ class LabBlock:
         check_sync("`with lab(…)`", "write `async with lab(…)`")
         self._enter()
         try:
+            self.app._portal(self.app._pool.store())  # noqa: SLF001
             self.app.repeats.put_declared_sync()
         except BaseException:
-            self.__exit__(None, None, None)
+            with suppress(Exception):  # what failed is more important than that
+                self.__exit__(None, None, None)
             raise
         return self
 
@@ -76,6 +82,7 @@ class LabBlock:
             self._space.url, namespace=self._space.namespace, clock=clock
         )
         self._using.__enter__()
+        self.app._watch.add(self._note)  # noqa: SLF001
         _apps_in_labs.add(self.app)
         self._is_open = True
 
@@ -88,11 +95,11 @@ class LabBlock:
         trace: TracebackType | None,
     ) -> None:
         try:
-            await self.leave_loop()
+            await self._leave_loop()
         finally:
             await asyncio.to_thread(self._leave)
         if error is None:
-            check_awaited(self.calls)
+            check_awaited(self._calls)
 
     def __exit__(
         self,
@@ -102,9 +109,9 @@ class LabBlock:
     ) -> None:
         self._leave()
         if error is None:
-            check_awaited(self.calls)
+            check_awaited(self._calls)
 
-    async def leave_loop(self) -> None:
+    async def _leave_loop(self) -> None:
         """End what the lab has on the running event loop: lifespans, and the store."""
         if not self._is_open:
             return
@@ -115,16 +122,27 @@ class LabBlock:
         finally:
             await self.app._close_here()  # noqa: SLF001
 
+    @asynccontextmanager
+    async def _on_this_loop(self) -> AsyncIterator[None]:
+        """For an async test in a lab that was entered by sync code: at the end of the block, end
+        what the lab has on the running event loop."""
+        try:
+            yield
+            check_awaited(self._calls)
+        finally:
+            await self._leave_loop()
+
     def _leave(self) -> None:
         if not self._is_open:
             return
         portal = self.app._portal  # noqa: SLF001
         try:
             if portal.open:
-                portal(self.leave_loop())
+                portal(self._leave_loop())
         finally:
             self._is_open, self._has_left = False, True
             _apps_in_labs.discard(self.app)
+            self.app._watch.remove(self._note)  # noqa: SLF001
             self._using.__exit__(None, None, None)
             try:
                 if self._space.namespace is not None or self._space.scheme == "sqlite":
@@ -132,6 +150,13 @@ class LabBlock:
             finally:
                 if not self._portal_was_open:
                     portal.close()
+
+    def _note(self, signal: Signal) -> None:
+        """Note the order in which jobs are enqueued: their ids do not tell it within a
+        millisecond."""
+        if isinstance(signal, Enqueued):
+            for receipt in signal.receipts:
+                self._order.setdefault(receipt.id, len(self._order))
 
     # ------------------------------------------------------------ for the lab
 

@@ -1,6 +1,6 @@
 """Your tasks on a store of their own, with a clock that you move."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +110,7 @@ class Lab(LabBlock):
         after: float | timedelta | None = None,
         at: datetime | None = None,
         state: str | None = None,
+        tags: Sequence[str] = (),
         **kwargs: Any,
     ) -> list[EnqueuedJob]:
         """Raise `AssertionError` unless a job of this task was enqueued in this lab with these
@@ -117,17 +118,21 @@ class Lab(LabBlock):
         `unittest.mock.ANY` is equal to everything. Returns the jobs that match, oldest first.
 
         `count`: exactly so many jobs match; 0: none does. `queue`, `after` (the delay), `at` (the
-        due time) and `state` must be the job's. It is not awaited, also in async tests."""
+        due time) and `state` must be the job's, and `tags` among its tags. It is not awaited, also
+        in async tests."""
         __tracebackhide__ = True  # pytest shows the line of the test
         options = {"count": count, "queue": queue, "after": after, "at": at, "state": state}
-        given = tuple(name for name, value in options.items() if value is not None)
+        given = [name for name, value in options.items() if value is not None]
+        if isinstance(tags, str):
+            raise UsageError(f"tags={tags!r}: give a list, [{tags!r}]")
         wanted = WantedJob(
             task=getattr(task, "name", None),
-            arguments=self._arguments(task, args, kwargs, given),
+            arguments=self._arguments(task, args, kwargs, [*given, *(["tags"] if tags else [])]),
             queue=queue,
             after=None if after is None else timedelta(milliseconds=wait("after", after)),
             at=at,
             state=state,
+            tags=tuple(tags),
         )
         jobs = self._jobs()
         found = [job for job in jobs if not wanted.differences(job)]
@@ -172,13 +177,15 @@ class Lab(LabBlock):
         task: Task[..., Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        options: tuple[str, ...] = (),
+        options: Sequence[str] = (),
     ) -> dict[str, Any]:
         return wanted_arguments(task, self.app.tasks, args, kwargs, options)
 
     def _jobs(self) -> list[EnqueuedJob]:
         self._check_open()
-        jobs, now = self.app._portal(self._read_jobs())  # noqa: SLF001
+        # on another thread: also async tests, which have an event loop, do not await this
+        jobs, now = self.app._portal.start(self._read_jobs()).result()  # noqa: SLF001
+        jobs.sort(key=lambda job: (job.created, self._order.get(job.id, len(self._order)), job.id))
         return enqueued_jobs(jobs, now, self.app._registry.known)  # noqa: SLF001
 
     async def _read_jobs(self) -> tuple[list[Job], Moment]:
@@ -189,7 +196,7 @@ class Lab(LabBlock):
         while page.after is not None:
             page = await store.page(JobFilter(), page.after, PAGE_JOBS)
             jobs += page.jobs
-        return jobs[::-1], await store.now()
+        return jobs, await store.now()
 
 
 def _number_of_runs(result: LabResult) -> int:

@@ -14,7 +14,7 @@ from mita.stores.registry import parse_url
 from .clock import START, FakeClock, UnmovableClock
 
 MEMORY_URL = "memory://"
-REMOVE_TIMEOUT_S = 5  # for locks that a transaction of the test still holds
+REMOVE_TIMEOUT_MS = 5000  # for locks that a transaction of the test still holds
 SCAN_KEYS = 1000  # in one call
 
 
@@ -80,7 +80,7 @@ async def _remove_schema(url: StoreURL) -> None:
     params, _ = parse(url.text)
     schema = sql.Identifier(url.namespace)
     async with await psycopg.AsyncConnection.connect(**params, autocommit=True) as connection:
-        await connection.execute(f"set lock_timeout = '{REMOVE_TIMEOUT_S}s'")
+        await connection.execute(f"set lock_timeout = {REMOVE_TIMEOUT_MS}")
         try:
             await connection.execute(sql.SQL("drop schema if exists {} cascade").format(schema))
         except psycopg.errors.LockNotAvailable as error:
