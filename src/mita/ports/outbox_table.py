@@ -32,14 +32,15 @@ def create_statements(dialect: str) -> tuple[str, ...]:
     return (
         f"""create table if not exists {TABLE} (
   seq {_SEQ[kind]},
-  id text not null unique,
+  id text not null,
   outbox text not null,
   task text not null,
   queue text not null,
   job text not null,
   written bigint not null default ({NOW_MS_SQL[kind]}),
   state text not null default 'new',
-  error text
+  error text,
+  unique (outbox, id)
 )""",
         f"create index if not exists {TABLE}_next on {TABLE} (outbox, seq) where state <> 'parked'",
         f"create table if not exists {TABLE}_version (version integer not null)",

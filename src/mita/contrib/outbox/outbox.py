@@ -86,8 +86,7 @@ class Outbox:
         if not self._is_checked(own):
             check(self._location, await run(self._sql.check, {}))
             self._remember(own)
-        await run(self._sql.insert, self._values(jobs))
-        return [Receipt(job.id) for job in jobs]
+        return _receipts(jobs, await run(self._sql.insert, self._values(jobs)))
 
     def enqueue_in_sync(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """`enqueue_in`, for a connection that is not async."""
@@ -95,8 +94,7 @@ class Outbox:
         if not self._is_checked(own):
             check(self._location, run(self._sql.check, {}))
             self._remember(own)
-        run(self._sql.insert, self._values(jobs))
-        return [Receipt(job.id) for job in jobs]
+        return _receipts(jobs, run(self._sql.insert, self._values(jobs)))
 
     def _values(self, jobs: Sequence[NewJob]) -> dict[str, Any]:
         return {"outbox": self._name, "rows": rows_of(jobs)}
@@ -189,3 +187,9 @@ class Outbox:
 
     def __repr__(self) -> str:
         return f"<Outbox {self._name} in {self.shown}>"
+
+
+def _receipts(jobs: Sequence[NewJob], written: list[tuple[Any, ...]]) -> list[Receipt]:
+    """The receipts of these jobs. An id that is in the outbox already changes nothing."""
+    ids = {id for (id,) in written}
+    return [Receipt(job.id, job.id in ids) for job in jobs]

@@ -17,7 +17,7 @@ _INSERT_ROWS = {
     "sqlite": (
         "select %(outbox)s, json_extract(value, '$.id'), json_extract(value, '$.task'), "
         "json_extract(value, '$.queue'), json_extract(value, '$.job') "
-        "from json_each(%(rows)s) order by key"
+        "from json_each(%(rows)s) where true order by key"
     ),
 }
 _HAS_TABLE = {

@@ -1,0 +1,193 @@
+"""Each committed job of an outbox runs once, and in the order of its key, whatever is killed: at
+each step of the relay, and at random with real processes and servers."""
+
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mita import Mita
+from mita.contrib.outbox import Outbox
+from mita.contrib.outbox.relay import RowSender
+from tests.e2e.harness import FORKS, SEED, scaled
+from tests.e2e.stores import STORES
+from tests.stores.nats import servers as nats
+from tests.stores.postgres.shared import server as postgres_server
+from tests.stores.redis import servers as redis
+from tests.waiting import wait_until
+
+from . import outbox_program as program
+from .outbox_program import Shop
+
+# -------------------------------------------------------------------- killed at each step
+
+
+class Killed(BaseException):
+    """The end of a relay, with everything that it still had to do."""
+
+
+STEPS = ("_place", "_write_down", "_release")  # after each of them
+
+
+async def relay_until(app: Mita, step: str) -> None:
+    """Run a relay that is killed when it has done this step."""
+
+    async def killed(self: Any, *args: Any) -> None:
+        await usual(self, *args)
+        raise Killed
+
+    usual = getattr(RowSender, step)
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(RowSender, step, killed)
+        await app.outbox.relay(await app._store(), "killed")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("store", STORES)
+async def test_a_relay_that_is_killed_after_a_step(store: str, step: str, tmp_path: Path) -> None:
+    """The job runs before the next relay comes, and its record is deleted at once (`keep=0`)."""
+    outbox, runs = Outbox(f"sqlite:///{tmp_path}/shop.db", poll=0.01), list[int]()
+    await outbox.create()
+    with STORES[store](tmp_path) as url:
+        plain, app = Mita(url, keep=0), Mita(url, keep=0, outbox=outbox)
+
+        def mail(number: int) -> None:
+            runs.append(number)
+
+        for one in (plain, app):
+            one.task(name="mail", resource="one")(mail)
+        with sqlite3.connect(tmp_path / "shop.db") as connection:
+            for number in range(3):
+                app.tasks["mail"].using(connection).enqueue_sync(number)
+        connection.close()
+        await relay_until(app, step)
+        await plain.worker(until_empty=True).run()
+        assert runs == ([0, 1, 2] if step == "_release" else [])
+        await app.worker(until_empty=True).run()
+        assert runs == [0, 1, 2]
+        assert (await outbox.view()).rows == 0
+        await plain.worker(until_empty=True).run()
+        assert runs == [0, 1, 2]
+        await plain.close()
+        await app.close()
+
+
+# -------------------------------------------------------------------- a storm of real processes
+
+
+class Restarted:
+    """A server that a test kills and starts again, and its URL."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.url: str = server.start().url
+
+    def restart(self) -> None:
+        self._server.kill()
+        self._server.start()
+
+    def stop(self) -> None:
+        end = getattr(self._server, "remove", None) or self._server.stop
+        end()
+
+
+@contextmanager
+def sqlite_and_redis(folder: Path) -> Iterator[tuple[str, Restarted]]:
+    durable = ("--appendonly", "yes", "--appendfsync", "always")
+    server = Restarted(redis.Server(redis.bundled(), *durable))
+    try:
+        yield f"sqlite:///{folder}/shop.db", server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def postgres_and_nats(_: Path) -> Iterator[tuple[str, Restarted]]:
+    server = Restarted(nats.Server())
+    try:
+        yield postgres_server("pg18").fresh("shop"), server
+    finally:
+        server.stop()
+
+
+PAIRS: dict[str, Callable[[Path], AbstractContextManager[tuple[str, Restarted]]]] = {
+    "sqlite and redis": sqlite_and_redis,
+    "postgres and nats": postgres_and_nats,
+}
+WRITERS = 4
+
+
+class Storm:
+    """Writers, two relays of which one is killed again and again, and two workers."""
+
+    def __init__(self, shop: Shop, chance: random.Random) -> None:
+        self.shop, self._chance = shop, chance
+        self.kills = 0
+        self.writers = [self._start(program.write, n) for n in range(WRITERS)]
+        self._workers = [self._start(program.work) for _ in range(2)]
+        self._relays = [self._start(program.relay) for _ in range(2)]
+
+    def _start(self, role: Callable[..., None], *args: int) -> Any:
+        process = FORKS.Process(target=role, args=(self.shop, *args), daemon=True)
+        process.start()
+        return process
+
+    def kill_a_relay(self) -> None:
+        at = self._chance.randrange(len(self._relays))
+        os.kill(self._relays[at].pid, signal.SIGKILL)
+        self._relays[at].join()
+        self._relays[at] = self._start(program.relay)
+        self.kills += 1
+
+    def end(self) -> None:
+        for process in (*self.writers, *self._workers, *self._relays):
+            process.kill()
+            process.join()
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_a_storm(pair: str, tmp_path: Path, record_property: Callable[[str, Any], None]) -> None:
+    chance = random.Random(SEED)
+    with PAIRS[pair](tmp_path) as (database, store):
+        shop = Shop(database, store.url, str(tmp_path), scaled(12, 125), SEED)
+        program.prepare(shop)
+        storm = Storm(shop, chance)
+        try:
+            restarts = 0
+            while any(writer.is_alive() for writer in storm.writers) or storm.kills < 3:
+                time.sleep(chance.uniform(0.05, 0.4))
+                storm.kill_a_relay()
+                if storm.kills % 10 == 2:
+                    store.restart()
+                    restarts += 1
+            wait_until(lambda: all_have_run(shop), within=120)
+        finally:
+            storm.end()
+    committed, runs = program.committed(shop), program.runs(shop)
+    told = f"{len(committed)} committed, {storm.kills} kills, {restarts} restarts"
+    record_property("told", f"seed {SEED}: {told}")
+    assert set(runs) <= set(committed), "a job ran that was rolled back"
+    assert sorted(set(runs)) == sorted(committed)
+    by_key: dict[str, list[int]] = defaultdict(list)
+    for run in dict.fromkeys(runs):
+        key, _, number = run.partition(" ")
+        by_key[key].append(int(number))
+    assert {key: numbers for key, numbers in by_key.items() if numbers != sorted(numbers)} == {}
+    assert repeated(runs) == []
+
+
+def all_have_run(shop: Shop) -> bool:
+    return set(program.committed(shop)) <= set(program.runs(shop))
+
+
+def repeated(runs: list[str]) -> list[str]:
+    """The jobs that succeeded more than once."""
+    return sorted({run for run in runs if runs.count(run) > 1})
