@@ -320,6 +320,21 @@ async def test_a_debounced_job_has_the_last_arguments(tmp_path: Path) -> None:
     assert job.arguments == {"page": 2}
 
 
+async def test_an_id_that_exists_changes_nothing(tmp_path: Path) -> None:
+    app = await sqlite_shop(tmp_path)
+    mail = app.tasks["mail"]
+    before = await mail.options(id="late").after(600).enqueue(1)
+    with sqlite.plain(tmp_path / "shop.db") as connection:
+        again = mail.options(id="late").using(connection).enqueue_sync(2)
+        one, two = (mail.options(id="new").using(connection).enqueue_sync(n) for n in (1, 2))
+    assert (again.id, one.id, two.id) == ("late", "new", "new")
+    assert (one.created, two.created) == (True, False)
+    assert sorted(await sent(app)) == ["late", "new"]
+    record = await before.get()
+    assert record is not None
+    assert record.state.value == "scheduled"
+
+
 async def test_a_result_is_waited_for_from_the_outbox_on(tmp_path: Path) -> None:
     app = await sqlite_shop(tmp_path)
     with sqlite.plain(tmp_path / "shop.db") as connection:

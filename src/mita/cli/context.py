@@ -79,14 +79,14 @@ class CommandContext:
 
     async def id_in_outbox(self, given: str) -> str | None:
         """Return the whole id of a job that is in the outbox and not in the store; None if there is
-        none."""
-        text = given.lower().replace("-", "")
-        if not self.app.has_outbox or not ids.is_id_prefix(text):
+        none, or if several fit."""
+        if not self.app.has_outbox:
             return None
-        row = await self.app.outbox.row(text)
-        if row is None or await self.app.get(row.id) is not None:
-            return None
-        return row.id
+        outbox = self.app.outbox
+        rows = await outbox.beginning(given, 2)
+        rows = rows or await outbox.beginning(given.lower().replace("-", ""), 2)
+        found = [row.id for row in rows if row.id == given] or [row.id for row in rows]
+        return found[0] if len(found) == 1 and await self.app.get(found[0]) is None else None
 
     async def _beginning_with(self, start: str) -> list[JobRecord]:
         """Some jobs whose ids begin with these digits, newest first; one for each flow."""

@@ -171,8 +171,9 @@ async def _parked_ids(outbox: JobOutbox, given: Sequence[str]) -> list[str]:
         return [row.id for row in await outbox.parked((await outbox.view()).parked)]
     found = []
     for id in given:
-        row = await outbox.row(id)
-        if row is None or row.error is None:
-            raise NotFound(f"no row of the outbox is parked whose id begins with {id}")
-        found.append(row.id)
+        rows = [row for row in await outbox.beginning(id, LISTED_ROWS) if row.error is not None]
+        if len(rows) != 1:
+            text = "no parked row has" if not rows else "more than one parked row has"
+            raise NotFound(f"{text} an id that begins with {id}; `mita outbox` lists them")
+        found.append(rows[0].id)
     return found

@@ -6,6 +6,7 @@ from typing import Any
 
 from mita.errors import UsageError
 from mita.model.record import DisplayState, JobPage, JobRecord
+from mita.model.time import LATEST
 from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.ports.outbox import JobOutbox
 from mita.ports.store import Store
@@ -131,12 +132,16 @@ class Inspection:
     async def explain(self, id: str) -> list[Reason]:
         """Return why a job is not running: reasons in words, most important first, each with what
         to do about it."""
+        outbox = self._outbox
         try:
-            return explain(await gather(await self._store(), id))
+            evidence = await gather(await self._store(), id)
         except UsageError:
-            row = None if self._outbox is None else await self._outbox.row(id)
+            row = None if outbox is None else await outbox.row(id)
             if row is None:
                 raise
-        return explain_row(row)
+            return explain_row(row)
+        if outbox is not None and evidence.job.due == LATEST and (row := await outbox.row(id)):
+            return explain_row(row)
+        return explain(evidence)
 
     explain_sync = sync_twin(explain)

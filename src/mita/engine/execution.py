@@ -18,7 +18,7 @@ from mita.model.job import Claim, NewJob, State
 from mita.model.outcome import Start
 from mita.model.time import Moment, Wait
 from mita.ports.store import OnceValue
-from mita.ports.transactional import transactional
+from mita.ports.transactional import completing
 from mita.rules.flow import ChildOutcome, pack_child
 from mita.rules.states import TERMINAL
 from mita.tasks import Suspend, Task
@@ -221,7 +221,7 @@ class Execution(Struct, eq=False):
     async def complete(self, connection: Any, result: bytes) -> None:
         """Settle the job as succeeded in the handler's own transaction."""
         self._owned()
-        store = transactional(self.context.store)
+        store = completing(self.context.store)
         await self.flush_reports()
         await store.complete_in(connection, self.claim, result, self.context.keep.succeeded)
         self.completed()
@@ -229,7 +229,7 @@ class Execution(Struct, eq=False):
     def complete_sync(self, connection: Any, result: bytes) -> None:
         """`complete`, for a sync handler."""
         self._owned()
-        store = transactional(self.context.store)
+        store = completing(self.context.store)
         if self.reports is not None:
             self.call(self.flush_reports())
         store.complete_in_sync(connection, self.claim, result, self.context.keep.succeeded)

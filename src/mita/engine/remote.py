@@ -16,7 +16,7 @@ from mita.model.ending import Ending, Unknown
 from mita.model.job import NewJob
 from mita.model.time import Wait
 from mita.ports.store import Store
-from mita.ports.transactional import transactional
+from mita.ports.transactional import completing
 from mita.rules.judge import Retention
 from mita.tasks import Task
 from mita.tasks.injection import Wiring
@@ -199,7 +199,7 @@ class RemoteExecution(Execution):
     def complete_sync(self, connection: Any, result: bytes) -> None:
         """See `Execution`."""
         assert isinstance(self.context, RemoteRunContext)  # noqa: S101
-        store = transactional(self.context.open_store())
+        store = completing(self.context.open_store())
         self._connection.ask(Completing())
         store.complete_in_sync(connection, self.claim, result, self.context.keep.succeeded)
         self._connection.ask(Completed())

@@ -28,8 +28,10 @@ class JobOutbox(TransactionalEnqueue, Protocol):
         """Create the table, unless it is there."""
 
     async def row(self, id: str) -> OutboxRow | None:
-        """Return the row of a job whose id begins with this text; None if there is no such row, or
-        more than one."""
+        """Return the row of a job; None if there is none."""
+
+    async def beginning(self, start: str, limit: int) -> list[OutboxRow]:
+        """Return some rows of jobs whose ids begin with this text, oldest first."""
 
     async def parked(self, limit: int) -> list[OutboxRow]:
         """Return the rows that are parked, oldest first."""

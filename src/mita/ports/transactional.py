@@ -42,3 +42,16 @@ def transactional(store: Store) -> Transactional:
             "the app an outbox in your database: Mita(…, outbox=Outbox(…)) of mita.contrib.outbox"
         )
     return cast(Transactional, store)
+
+
+def completing(store: Store) -> Transactional:
+    """Return the store as one that can complete a job in the user's transaction. Raises
+    `UsageError` if it cannot."""
+    if Can.ENQUEUE_IN_YOUR_TRANSACTION not in store.can:
+        raise UsageError(
+            "this store cannot complete a job in your transaction, also not with an outbox: only "
+            "postgresql:// can, with its jobs in the same database as your data. Make the handler "
+            "safe to repeat instead: for example insert job.id into a table of yours, where it is "
+            "unique, in the same transaction"
+        )
+    return cast(Transactional, store)

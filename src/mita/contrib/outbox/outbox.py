@@ -128,10 +128,14 @@ class Outbox:
             await create_table(connection, self._location.dialect)
 
     async def row(self, id: str) -> OutboxRow | None:
-        """Return the row of a job whose id begins with this text; None if there is no such row, or
-        more than one."""
-        found = await self._ask(self._sql.find, first=id, last=f"{id}~")
-        return as_row(found[0]) if len(found) == 1 else None
+        """Return the row of a job; None if there is none."""
+        found = await self._ask(self._sql.row, id=id)
+        return as_row(found[0]) if found else None
+
+    async def beginning(self, start: str, limit: int) -> list[OutboxRow]:
+        """Return some rows of jobs whose ids begin with this text, oldest first."""
+        values = {"start": start, "length": len(start), "limit": limit}
+        return [as_row(row) for row in await self._ask(self._sql.beginning, **values)]
 
     async def parked(self, limit: int) -> list[OutboxRow]:
         """Return the rows that are parked, oldest first."""

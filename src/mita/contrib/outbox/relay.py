@@ -24,7 +24,7 @@ from mita.errors import MitaError, Rejected, StoreError, UsageError
 from mita.model.flow import Arrival
 from mita.model.job import NewJob
 from mita.model.outbox import OutboxRow, RowState
-from mita.model.time import NOW
+from mita.model.time import LATEST, NOW
 from mita.ports.store import Can, Store
 from mita.printable import printable
 
@@ -109,27 +109,31 @@ class RowSender:
                 continue
             (sending.placed if row.state is RowState.PLACED else fresh).append((row, job))
         await self._place(fresh, sending)
-        await self._write_down(connection, sending)
-        await self._release([job for _, job in sending.placed])
-        ids = [row.id for row, _ in sending.placed]
-        if ids:
+        marked = await self._write_down(connection, sending)
+        ours = [
+            job for row, job in sending.placed if row.state is RowState.PLACED or row.id in marked
+        ]
+        await self._release(ours)
+        if ids := [job.id for job in ours]:
             await connection.run((self._sql.remove, {"outbox": self._outbox, "ids": ids}))
         log.debug("relayed %d rows of the outbox", len(ids) + len(sending.done))
 
-    async def _write_down(self, connection: OutboxConnection, sending: SentRows) -> None:
-        """Note in the database what the store has taken and what it has refused."""
+    async def _write_down(self, connection: OutboxConnection, sending: SentRows) -> set[str]:
+        """Note in the database what the store has taken and what it has refused. Returns the ids of
+        the rows that are marked as placed. A row that is not among them was taken by another relay
+        in the meantime, which only happens if the lock was lost: its job is not released."""
         steps: list[tuple[str, dict[str, Any]]] = [
             (self._sql.park, {"outbox": self._outbox, "ids": [id], "error": error})
             for id, error in sending.parked.items()
         ]
         new = [row.id for row, _ in sending.placed if row.state is RowState.NEW]
-        for text, ids in ((self._sql.place, new), (self._sql.remove, sending.done)):
+        for text, ids in ((self._sql.remove, sending.done), (self._sql.place, new)):
             if ids:
                 steps.append((text, {"outbox": self._outbox, "ids": ids}))
-        if steps:
-            await connection.run(*steps)
+        marked = await connection.run(*steps) if steps else []
         for id, error in sending.parked.items():
             log.error("row %s of the outbox is parked: %s", id, error)
+        return {id for (id,) in marked} if new else set()
 
     # ------------------------------------------------------------ the store
 
@@ -152,11 +156,22 @@ class RowSender:
             return
         except StoreError as error:
             raise CannotSend(error) from error
-        for (row, job), receipt in zip(rows, receipts, strict=True):
-            if job.when is NOW and receipt.id == row.id:
+        made = {one.id for one in receipts if one.created}
+        there = [one.id for one in receipts if not one.created]
+        made |= await self._held(there) if there else set()
+        for row, job in rows:
+            if job.when is NOW and row.id in made:
                 sending.placed.append((row, job))
-            else:  # it is due later, or another job has its unique key
+            else:  # it is due later, or there is another job with its id or its unique key
                 sending.done.append(row.id)
+
+    async def _held(self, ids: Sequence[str]) -> set[str]:
+        """Which of these jobs are held: a relay has placed them, and not noted that any more."""
+        try:
+            jobs = await self._store.find(ids)
+        except StoreError as error:
+            raise CannotSend(error) from error
+        return {job.id for job in jobs if job is not None and job.due == LATEST}
 
     async def _check_store(self) -> None:
         """Raise `CannotSend` if the store refuses everything: then the rows are not to blame."""

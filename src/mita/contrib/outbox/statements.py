@@ -44,14 +44,20 @@ class OutboxStatements:
         parked = "outbox = %(outbox)s and state = 'parked'"
         # the values are placeholders; only names of this module are put into the text
         self.check = _HAS_TABLE[dialect]
-        self.insert = f"insert into {TABLE} (outbox, id, task, queue, job) {_INSERT_ROWS[dialect]}"
+        self.insert = (
+            f"insert into {TABLE} (outbox, id, task, queue, job) {_INSERT_ROWS[dialect]} "
+            "on conflict (outbox, id) do nothing returning id"
+        )
         self.pending = f"select {columns} from {TABLE} where {waiting} order by seq limit %(limit)s"
-        self.place = f"update {TABLE} set state = 'placed' where {among}"
+        self.place = (
+            f"update {TABLE} set state = 'placed' where {among} and state = 'new' returning id"
+        )
         self.remove = f"delete from {TABLE} where {among}"
         self.park = f"update {TABLE} set state = 'parked', error = %(error)s where {among}"
-        self.find = (
+        self.row = f"select {columns} from {TABLE} where outbox = %(outbox)s and id = %(id)s"
+        self.beginning = (  # no comparison by order: that depends on the collation
             f"select {columns} from {TABLE} where outbox = %(outbox)s "
-            "and id >= %(first)s and id < %(last)s limit 2"
+            "and substr(id, 1, %(length)s) = %(start)s order by seq limit %(limit)s"
         )
         self.parked = f"select {columns} from {TABLE} where {parked} order by seq limit %(limit)s"
         self.retry = (

@@ -18,10 +18,16 @@ def explain_row(row: OutboxRow) -> list[Reason]:
                 **advise("remove the cause and let the relay try again", "outbox", "retry", row.id),
             )
         ]
+    text = f"it is in the outbox since {span(row.age)}, and the relay has not sent it yet"
+    if row.state is RowState.PLACED:
+        text = (
+            f"it was written to the outbox {span(row.age)} ago and is in the store; it waits until "
+            "the relay lets it start"
+        )
     return [
         Reason(
             ReasonCode.IN_OUTBOX,
-            f"it is in the outbox since {span(row.age)}, and the relay has not sent it yet",
+            text,
             evidence=evidence,
             **advise(
                 "every worker of the app relays; if none runs, start one, or the relay alone",
