@@ -6,7 +6,7 @@ import random
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from msgspec import Struct
@@ -16,6 +16,13 @@ from mita.contrib.outbox import Outbox
 
 KEYS = ("ada", "bob", "eve")
 ROLLED_BACK = 0.25  # of all transactions
+
+
+class Run(NamedTuple):
+    """A run of a job: its key and number, and when the store got the job."""
+
+    what: str
+    created: str
 
 
 class Shop(Struct):
@@ -34,7 +41,7 @@ def app_of(shop: Shop, *, with_outbox: bool) -> Mita:
 
     @app.task(name="ship", resource="{key}")
     async def ship(job: Job, key: str, number: int) -> None:
-        line = f"{key} {number}\n".encode()
+        line = f"{key} {number} {job._claim.created}\n".encode()
         record = os.open(f"{shop.folder}/runs", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.write(record, line)
         os.close(record)
@@ -94,7 +101,8 @@ def committed(shop: Shop) -> list[str]:
     return [f"{key} {number}" for key, number in rows]
 
 
-def runs(shop: Shop) -> list[str]:
+def runs(shop: Shop) -> list[Run]:
     """What ran, in the order of the runs."""
     file = Path(shop.folder) / "runs"
-    return file.read_text().splitlines() if file.exists() else []
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [Run(*line.rsplit(" ", 1)) for line in lines]

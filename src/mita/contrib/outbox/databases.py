@@ -173,6 +173,10 @@ class SqliteOutboxConnection:
         except sqlite3.Error as error:
             if f"no such table: {TABLE}" in str(error):
                 raise UsageError(NO_TABLE) from error
-            raise StoreError(
-                f"the outbox in {self._path} cannot be used: {error}", transient=True
-            ) from error
+            text = f"the outbox in {self._path} cannot be used: {error}"
+            if not self._path.exists():
+                text = (
+                    f"there is no file {self._path} for the outbox: is the path right? `mita "
+                    "outbox create` makes the file and the table"
+                )
+            raise StoreError(text, transient=True) from error
