@@ -57,6 +57,7 @@ from mita.model.view import Holder, QueueView, ResourceView, WorkerView
 from mita.rules.explain.evidence import Reason, ReasonCode
 from mita.rules.judge import Retention as Retention
 from mita.sealing import Keyring
+from mita.settings import AppChoices as AppOptions
 from mita.settings import StoreURL
 from mita.tasks import (
     Abort,
@@ -80,6 +81,7 @@ __all__ = [
     "Abort",
     "All",
     "Answer",
+    "AppOptions",
     "BackfillResult",
     "BoundTask",
     "BulkResult",

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType, TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from mita.client import JobSender
 from mita.engine.importing import plan_processes
@@ -22,9 +22,10 @@ from mita.ports.clock import Clock
 from mita.ports.logs import make_logs_printable
 from mita.ports.outbox import JobOutbox, checked_outbox, needed_outbox
 from mita.ports.store import Store, StoreFactory
+from mita.project import APP_SETTINGS, settings
 from mita.rules.judge import Retention
 from mita.sealing import Keyring, sealed_outbox
-from mita.settings import AppSettings, SchedulerSettings, StoreURL, WorkerSettings
+from mita.settings import AppChoices, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
 from mita.tasks import Composed, Declare, Options, Registry, Task
@@ -47,7 +48,8 @@ class Mita(Observable, Composed):
 
         job = await greet.enqueue("Ada")
 
-    The default URL is `$MITA_URL`, else `sqlite:///mita.db`. Instead of a URL, `store` takes a
+    The default URL is `$MITA_URL`, else that of `[tool.mita]` in pyproject.toml, else
+    `sqlite:///mita.db`. Instead of a URL, `store` takes a
     factory for a store of your own. Nothing is opened until it is used. Succeeded jobs are kept for
     `keep` (seconds or a timedelta; 0 deletes them at once) but at most `keep_most` per queue,
     failed and cancelled jobs for `keep_failed`. A ready job rises by one priority for each `ageing`
@@ -96,6 +98,14 @@ class Mita(Observable, Composed):
         self.task = Declare(self._registry, {})
         kept = Retention(succeeded=self._settings.keep, failed=self._settings.keep_failed)
         super().__init__(sender, self._known, kept, self._portal, events)
+
+    @classmethod
+    def from_settings(cls, **given: Unpack[AppChoices]) -> Self:
+        """Make an app from `$MITA_URL`, `$MITA_KEEP` and so on, and from `[tool.mita]` in
+        pyproject.toml: url, namespace, keep, keep_failed, keep_most, payload_limit and ageing. What
+        is given here wins, then the environment."""
+        found = {name: one.value for name, one in settings().items() if name in APP_SETTINGS}
+        return cls(**{**found, **given})
 
     @property
     def kept(self) -> Retention:

@@ -1,18 +1,18 @@
 """The settings of each part, as frozen values. They are checked once, and an error says what is
 wrong and how to fix it."""
 
-import os
 import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
+from typing import Any, TypedDict
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from msgspec import Struct
 
 from mita.errors import UsageError
 from mita.model.policy import Retry
 from mita.model.time import DAY, HOUR, SECOND, Wait
+from mita.project import setting
 from mita.rules.names import check_name, check_namespace
 from mita.rules.when import wait
 
@@ -36,9 +36,11 @@ class StoreURL(Struct, frozen=True):
 
     @classmethod
     def parse(cls, url: str | None = None, namespace: str | None = None) -> "StoreURL":
-        """Parse `url`, else `$MITA_URL`, else `sqlite:///mita.db`, with any scheme. The namespace
-        is an argument or a parameter of the URL. Raises `UsageError` for text that is no URL."""
-        given = url or os.environ.get("MITA_URL", "").strip() or DEFAULT_URL
+        """Parse `url`, else `$MITA_URL`, else that of `[tool.mita]`, else `sqlite:///mita.db`. Any
+        scheme will do. The namespace is an argument or a parameter of the URL; without a `url`
+        it may be `$MITA_NAMESPACE` or that of `[tool.mita]`. Raises `UsageError` for text that is
+        no URL."""
+        given = url or _url_of_settings() or DEFAULT_URL
         given = _DRIVER.sub(r"\1\2", given.strip()) if isinstance(given, str) else given
         if not isinstance(given, str) or "://" not in given:
             raise UsageError(
@@ -47,7 +49,10 @@ class StoreURL(Struct, frozen=True):
             )
         parts = _split(given)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        space = _one_namespace(namespace, query.pop("namespace", None))
+        in_url = query.pop("namespace", None)
+        if not url and namespace is None and in_url is None and (found := setting("namespace")):
+            namespace = found.value
+        space = _one_namespace(namespace, in_url)
         return cls(parts.scheme, _unsplit(given, query), space)
 
     @property
@@ -71,6 +76,24 @@ class StoreURL(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"StoreURL({_hide(self.text)!r}, namespace={self.namespace!r})"
+
+
+def _url_of_settings() -> str | None:
+    """The URL of `$MITA_URL` or of the project. There, a file is relative to pyproject.toml, so
+    that it is the same one from every folder of the project."""
+    found = setting("url")
+    if found is None:
+        return None
+    url: str = found.value
+    relative = url.removeprefix("sqlite:///")
+    if found.folder is None or relative == url or relative.startswith(("/", ":memory:", "?")):
+        return url
+    return f"sqlite:///{quote(found.folder.as_posix())}/{relative}"
+
+
+def hidden_password(url: str) -> str:
+    """The URL without its password."""
+    return str(_hide(url))
 
 
 def _one_namespace(given: str | None, in_url: str | None) -> str:
@@ -125,6 +148,19 @@ class Address(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class AppChoices(TypedDict, total=False):
+    """What `Mita.from_settings()` takes."""
+
+    url: str | None
+    namespace: str | None
+    keep: float | timedelta
+    keep_failed: float | timedelta
+    keep_most: int
+    payload_limit: int
+    retry: Retry
+    ageing: float | timedelta | None
 
 
 class AppSettings(Struct, frozen=True, kw_only=True):

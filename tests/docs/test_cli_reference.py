@@ -16,8 +16,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 HEAD = """# Commands
 
 The store is `--url`, or else that of the app (`--app`, `$MITA_APP`), or else `$MITA_URL`, or else
-`sqlite:///mita.db`. Every command takes `--json`. A job's id may be shortened to any unique prefix;
-on a terminal, lists show ids like that. Delays are written as `90`, `90s`, `5m`, `2h` or `1d`.
+`sqlite:///mita.db`. [Settings of a project](../guide/workers.md#settings-of-a-project) stand for
+options that are not given. Every command takes `--json`. A job's id may be shortened to any unique
+prefix; on a terminal, lists show ids like that. Delays are written as `90`, `90s`, `5m`, `2h` or
+`1d`.
 
 Text that comes from jobs (names, keys, errors, reasons, progress) cannot control a terminal:
 control, escape and direction characters are shown as their escapes (`\\x1b`), in answers, errors

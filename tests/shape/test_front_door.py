@@ -17,6 +17,7 @@ PROMISED = [
     "Abort",
     "All",
     "Answer",
+    "AppOptions",
     "BackfillResult",
     "BoundTask",
     "BulkResult",

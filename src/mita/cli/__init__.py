@@ -11,6 +11,7 @@ from mita.errors import MitaError
 from . import (
     amend,
     check,
+    completion,
     demo,
     doctor,
     enqueue,
@@ -92,6 +93,7 @@ def grammar() -> Parser:
         repeats,
         check,
         doctor,
+        completion,
     ):
         group.add(commands)
     return parser

@@ -10,11 +10,10 @@ from typing import Any, get_args
 import msgspec
 
 from mita.errors import UsageError
+from mita.project import read_duration
 from mita.tasks import Task
 from mita.tasks.annotations import resolve
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhdw])")
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
@@ -36,17 +35,10 @@ def moment(text: str) -> datetime:
 
 def duration(text: str) -> float:
     """Parse seconds, or numbers with units: `90`, `1h30m`, `2d`."""
-    compact = text.replace(" ", "")
-    if compact.startswith("-"):
-        raise argparse.ArgumentTypeError(f"{text!r} is negative: give 0 (now) or more")
-    if re.fullmatch(r"\d+(\.\d+)?", compact):
-        return float(compact)
-    parts = _PART.findall(compact)
-    if not parts or "".join(number + unit for number, unit in parts) != compact:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a length of time: write seconds (90) or units (30s, 10m, 1h30m, 2d)"
-        )
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    try:
+        return read_duration(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def names(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from mita.model.view import Finding, Health, WorkerView
 
 from .argtypes import duration
 from .context import location, open_app
+from .defaults import shown_settings
 from .exits import Exit, exit_of
 from .format import counted
 from .loading import load
@@ -19,7 +20,8 @@ from .table import Table
 
 _ABOUT = """It imports
 the app, if one is given, checks its tasks, asks the store for its time, and looks
-for workers. With --url the app is not imported, which is faster."""
+for workers. With --url the app is not imported, which is faster. It also lists the
+settings that it found, and where."""
 _NOTHING_ALIVE = "start one: mita worker MODULE:APP"
 
 
@@ -57,7 +59,7 @@ def check(options: argparse.Namespace, screen: Screen) -> int:
     if code is Exit.OK:
         found, code = asyncio.run(_store(options))
         findings += found
-    return screen.show(_report(findings, code))
+    return screen.show(_report(findings, shown_settings(options), code))
 
 
 def _app(app: Mita, target: str) -> Finding:
@@ -102,8 +104,12 @@ def _worker(alive: list[WorkerView], wanted: str | None) -> tuple[Finding, Exit]
     return Finding("workers", f"{len(names)} alive: {listed(names)}"), Exit.OK
 
 
-def _report(findings: list[Finding], code: Exit) -> Report:
+def _report(findings: list[Finding], found: list[tuple[str, str, str]], code: Exit) -> Report:
     rows = [(finding.health.value, finding.what, finding.found) for finding in findings]
     remedies = [f"  → {finding.what}: {finding.remedy}" for finding in findings if finding.remedy]
     table = Table(("health", "what", "found"), rows)
-    return Report({"findings": findings}, table, *remedies, code=code)
+    settings = [{"name": name, "value": value, "from": source} for name, value, source in found]
+    of_settings: list[str | Table]
+    of_settings = ["", Table(("setting", "value", "from"), found)] if found else []
+    data = {"findings": findings, "settings": settings}
+    return Report(data, table, *remedies, *of_settings, code=code)

@@ -1,7 +1,6 @@
 """The parser of the command line."""
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NoReturn
@@ -9,6 +8,7 @@ from typing import Any, NoReturn
 from mita.errors import UsageError, did_you_mean
 
 from .argtypes import duration, moment
+from .defaults import chosen_app
 from .exits import EXIT_CODES
 from .screen import Screen
 
@@ -95,7 +95,7 @@ def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
     group.add_argument(
         "--url",
         default=missing,
-        help="the store (default: the app's own, $MITA_URL, or sqlite:///mita.db)",
+        help="the store (default: the app's own, $MITA_URL, url of [tool.mita], or sqlite:///mita.db)",
     )
     group.add_argument(
         "--namespace",
@@ -107,7 +107,7 @@ def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
             "--app",
             metavar="MODULE:APP",
             default=missing,
-            help="use the store and the tasks of this app (default: $MITA_APP)",
+            help="use the store and the tasks of this app (default: $MITA_APP, app of [tool.mita])",
         )
     group.add_argument(
         "--json",
@@ -147,13 +147,8 @@ def read(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         setattr(options, options.rest, [*getattr(options, options.rest), *extra])
     options.argv = tuple(argv)
     if options.takes_app and options.app is None and options.url is None:
-        options.app = app_of_environment()
+        options.app = chosen_app()
     return options
-
-
-def app_of_environment() -> str | None:
-    """The value of `$MITA_APP`; None if it is not set."""
-    return os.environ.get("MITA_APP") or None
 
 
 def time_options(

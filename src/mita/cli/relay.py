@@ -13,10 +13,11 @@ from mita.ports.outbox_table import DIALECTS, create_sql
 from mita.rules.display import span
 
 from .context import CommandContext, open_app, store_command, store_text
+from .defaults import chosen_app
 from .exits import Exit, NotFound
 from .format import counted
 from .logs import LEVELS, write_logs
-from .parser import Commands, app_of_environment
+from .parser import Commands
 from .screen import Report, Screen
 from .signals import on_stop
 from .table import Column, Table
@@ -91,7 +92,7 @@ def relay(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    target = options.target or app_of_environment()
+    target = options.target or chosen_app()
     if target is None:
         raise UsageError("name the app that has the outbox: mita relay MODULE:APP, or $MITA_APP")
     async with open_app(options, target) as app:

@@ -6,9 +6,10 @@ import logging
 
 from .argtypes import duration
 from .context import open_app, store_text
+from .defaults import chosen_app
 from .exits import Exit
 from .logs import LEVELS, write_logs
-from .parser import Commands, app_of_environment
+from .parser import Commands
 from .screen import Report, Screen
 from .signals import on_stop
 
@@ -29,7 +30,7 @@ def add(commands: Commands) -> None:
         "target",
         metavar="MODULE:APP",
         nargs="?",
-        help="the app, for example jobs:app (default: $MITA_APP)",
+        help="the app, for example jobs:app (default: $MITA_APP, or app of [tool.mita])",
     )
     parser.add_argument(
         "--lock",
@@ -65,9 +66,7 @@ def schedule(options: argparse.Namespace, screen: Screen) -> int:
 
 
 async def _serve(options: argparse.Namespace) -> None:
-    async with open_app(
-        options, options.target or (None if options.url else app_of_environment())
-    ) as app:
+    async with open_app(options, options.target or (None if options.url else chosen_app())) as app:
         scheduler = app.scheduler(
             lock=options.lock, name=options.name, metrics=options.metrics, health=options.health
         )

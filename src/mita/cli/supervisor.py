@@ -165,7 +165,7 @@ class Supervisor:
     async def _wait_before_restart(self, child: Child, code: int) -> None:
         pause = child.pause()
         log.warning(
-            "process %d %s; another is started in %g s", child.number, _how_it_ended(code), pause
+            "process %d %s; another is started in %g s", child.number, how_it_ended(code), pause
         )
         with suppress(TimeoutError):
             async with asyncio.timeout(pause):
@@ -179,7 +179,7 @@ class Supervisor:
     def _note_end(self, child: Child, code: int) -> None:
         if code not in (Exit.OK, Exit.AGAIN) and self._code is Exit.OK:
             log.warning(
-                "process %d %s instead of stopping cleanly", child.number, _how_it_ended(code)
+                "process %d %s instead of stopping cleanly", child.number, how_it_ended(code)
             )
             self._code = Exit.FAILED
 
@@ -196,7 +196,8 @@ class Supervisor:
         await asyncio.gather(*loops)
 
 
-def _how_it_ended(code: int) -> str:
+def how_it_ended(code: int) -> str:
+    """How a process ended, in words."""
     return (
         f"was killed by {signal.Signals(-code).name}"
         if code < 0

@@ -14,11 +14,13 @@ from mita.settings import Address
 
 from .argtypes import count, duration, names
 from .context import location, open_app
+from .defaults import chosen_app, fill_worker_options
 from .exits import Exit, kind
 from .format import counted
 from .gc_tuning import freeze_startup_objects
 from .logs import LEVELS, write_logs
-from .parser import Commands, app_of_environment
+from .parser import Commands
+from .reload import Reloader, source_folders
 from .screen import Report, Screen, listed
 from .shutdown import end_within, run_and_abandon_handlers
 from .stopping import STOP_MARGIN_S, Stopper
@@ -28,7 +30,8 @@ log = logging.getLogger("mita.cli")
 
 _ABOUT = """After SIGTERM, Ctrl-C or the end of its terminal
 it waits for running jobs until the grace time is over, then returns them to the
-queue; after a second signal it returns them at once."""
+queue; after a second signal it returns them at once. Each option may also be a key
+of [tool.mita] in pyproject.toml (log_level = "debug"), or $MITA_LOG_LEVEL."""
 
 _DURABILITY = {
     "sqlite": "what is acknowledged is on disk (WAL, synchronous=FULL)",
@@ -43,7 +46,7 @@ def add(commands: Commands) -> None:
         "target",
         metavar="MODULE:APP",
         nargs="?",
-        help="the app, for example jobs:app (default: $MITA_APP)",
+        help="the app, for example jobs:app (default: $MITA_APP, or app of [tool.mita])",
     )
     parser.add_argument(
         "--queues", type=names, metavar="A,B", help="only these queues (default: all queues)"
@@ -102,6 +105,11 @@ def add(commands: Commands) -> None:
         "--name", default="", help="the worker's name in `mita workers` (host and process id)"
     )
     parser.add_argument(
+        "--reload",
+        action="store_true",
+        help="restart the worker when a source file changes, for development",
+    )
+    parser.add_argument(
         "--until-empty",
         action="store_true",
         help="end when no job is ready or running; scheduled jobs and paused queues are left",
@@ -138,15 +146,19 @@ def add(commands: Commands) -> None:
 
 def work(options: argparse.Namespace, screen: Screen) -> int:
     """Run `mita worker` until it is stopped. Returns the exit code."""
-    options.target = options.target or app_of_environment()
+    options.target = options.target or chosen_app()
     if options.target is None:
         raise UsageError(
-            "which app's jobs are to run? Name it: mita worker MODULE:APP, or set $MITA_APP"
+            "which app's jobs are to run? Name it: mita worker MODULE:APP, or set $MITA_APP, or "
+            "app in [tool.mita] of pyproject.toml"
         )
+    fill_worker_options(options)
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
-    if options.processes > 1 and options.lifeline is None:
-        stop_timeout = options.grace + STOP_MARGIN_S + 5
+    stop_timeout = options.grace + STOP_MARGIN_S + 5
+    if options.reload and options.lifeline is None:
+        code = _reload(options, stop_timeout)
+    elif options.processes > 1 and options.lifeline is None:
         with asyncio.Runner() as runner:
             code = runner.run(
                 Supervisor(options.argv, options.processes, stop_timeout, options.until_empty).run()
@@ -157,6 +169,14 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
         if options.is_process:
             end_within(stopper.left, code)
     return code if options.lifeline is not None else screen.show(_report(code))
+
+
+def _reload(options: argparse.Namespace, stop_timeout: float) -> Exit:
+    if options.processes > 1:
+        raise UsageError("--reload restarts one process: leave --processes out")
+    folders = source_folders(options.target)
+    with asyncio.Runner() as runner:
+        return runner.run(Reloader(options.argv, folders, stop_timeout).run())
 
 
 def _report(code: Exit) -> Report:

@@ -8,7 +8,6 @@ whose name is the scheme and whose value is a maker.
 A store and its driver are imported when the first handle is made, not before.
 """
 
-import os
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeAlias
@@ -18,6 +17,7 @@ from msgspec import Struct
 from mita.errors import UsageError
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.store import StoreFactory
+from mita.project import setting
 from mita.settings import StoreURL
 
 ENTRY_POINTS = "mita.stores"
@@ -40,8 +40,8 @@ class StoreKind(Struct, frozen=True):
 
 
 def parse_url(url: str | None = None, namespace: str | None = None) -> StoreURL:
-    """Parse `url`, else `$MITA_URL`, else `sqlite:///mita.db`, and check that its scheme is known.
-    Raises `UsageError` for a URL that no store can use."""
+    """Parse `url`, else that of the settings (`StoreURL.parse`), and check that its scheme is
+    known. Raises `UsageError` for a URL that no store can use."""
     try:
         parsed = StoreURL.parse(url, namespace)
         if (ours := _SCHEMES.get(parsed.scheme)) is not None:
@@ -49,9 +49,9 @@ def parse_url(url: str | None = None, namespace: str | None = None) -> StoreURL:
         elif _installed(parsed.scheme) is None:
             raise _unknown_scheme(parsed)
     except UsageError as error:
-        if url or not os.environ.get("MITA_URL"):
+        if url or (found := setting("url")) is None:
             raise
-        raise UsageError(f"$MITA_URL: {error}") from error
+        raise UsageError(f"{found.source}: {error}") from error
     return parsed
 
 
