@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
     retry.add_argument(
         "--reason", default="", help="stored in the job's timeline, with your user name"
     )
-    bulk_options(retry, "all jobs that match (failed jobs, unless --state is id_text)")
+    bulk_options(retry, "all jobs that match (failed jobs, unless --state is given)")
     filters(retry, states=_DEAD)
     delete = commands.add(
         "delete",
@@ -84,7 +84,7 @@ def add(commands: Commands) -> None:
 
 
 def timeline_note(options: argparse.Namespace) -> str:
-    """The note for the timeline: the reason, if one was id_text, and the name of the user."""
+    """The note for the timeline: the reason, if one was given, and the name of the user."""
     return f"{options.reason}; {_user()}" if options.reason else _user()
 
 
