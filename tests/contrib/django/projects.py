@@ -32,3 +32,16 @@ def manage(folder: Path, *words: str, code: int = 0, more: dict[str, str] | None
     )
     assert ran.returncode == code, f"{words}: {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
     return ran.stdout + (ran.stderr if code or words[0] == "test" else "")
+
+
+def started(
+    folder: Path, *words: str, more: dict[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start manage.py. The caller ends it."""
+    return subprocess.Popen(
+        [sys.executable, str(PROJECT / "manage.py"), *words],
+        cwd=folder,
+        env=environment(folder, **(more or {})),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )

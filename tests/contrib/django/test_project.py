@@ -9,9 +9,11 @@ import psycopg
 import pytest
 
 from tests.stores.postgres.shared import server
+from tests.waiting import wait_until
 
-from .projects import HAS_TASKS, manage
+from .projects import HAS_TASKS, manage, started
 
+needs_tasks = pytest.mark.skipif(not HAS_TASKS, reason="Django 6 has tasks, and needs Python 3.12")
 _numbers = itertools.count(1)
 
 
@@ -35,14 +37,14 @@ def _postgres() -> dict[str, str]:
 
 
 def test_jobs_in_a_project_with_sqlite(tmp_path: Path) -> None:
-    _cases(tmp_path, "[cs]*", SHOP_MITA_URL="memory://")
+    _cases(tmp_path, "[cls]*", SHOP_MITA_URL="memory://")
 
 
 def test_jobs_in_a_project_with_postgresql(tmp_path: Path) -> None:
-    _cases(tmp_path, "[cpt]*" if HAS_TASKS else "[c]*", **_postgres())
+    _cases(tmp_path, "[clpt]*" if HAS_TASKS else "[cl]*", **_postgres())
 
 
-@pytest.mark.skipif(not HAS_TASKS, reason="Django 6 has tasks, and needs Python 3.12")
+@needs_tasks
 def test_tasks_of_django(tmp_path: Path) -> None:
     _cases(tmp_path, "[pt]*", SHOP_MITA_URL="memory://")
 
@@ -62,3 +64,71 @@ def test_manage_py_has_every_command_with_the_app_of_the_project(tmp_path: Path)
     assert "worker" in manage(tmp_path, "help", "mita")
     wrong = manage(tmp_path, "mita", "jobz", code=2)
     assert "did you mean 'jobs'?" in wrong
+
+
+ENQUEUE_AND_DIE = """
+import os
+from django.db import transaction
+from django.tasks import default_task_backend as backend
+from shop.django_tasks import add
+try:
+    with transaction.atomic():
+        add.enqueue(10)
+        raise LookupError
+except LookupError:
+    pass
+with transaction.atomic():
+    result = add.enqueue(1)
+print(result.id, backend.get_result(result.id).status, flush=True)
+os._exit(0)
+"""
+SHOW = """
+from django.tasks import default_task_backend as backend
+result = backend.get_result('{id}')
+print(result.status, result.return_value)
+"""
+
+
+@needs_tasks
+def test_a_program_that_dies_after_the_commit_loses_no_task(tmp_path: Path) -> None:
+    """The jobs of an SQLite project are in a file of their own. The outbox is in its database:
+    manage.py migrate makes it, and each worker empties it."""
+    manage(tmp_path, "migrate", "--run-syncdb")
+    id, status = manage(tmp_path, "shell", "-v", "0", "-c", ENQUEUE_AND_DIE).split()
+    assert status == "READY"
+    assert json.loads(manage(tmp_path, "mita", "jobs", "--json"))["jobs"] == []
+    manage(tmp_path, "mita", "worker", "--until-empty")
+    shown = manage(tmp_path, "shell", "-v", "0", "-c", SHOW.format(id=id))
+    assert shown.split() == ["SUCCESSFUL", "2"]
+    jobs = json.loads(manage(tmp_path, "mita", "jobs", "--json"))["jobs"]
+    assert [job["id"] for job in jobs] == [id], "the transaction that was rolled back left nothing"
+
+
+ENQUEUE_STAY = """
+from mita import Retry
+from shop.django_tasks import stay
+stay.using(mita={"retry": Retry(max_crashes=0)}).enqueue()
+"""
+
+
+@needs_tasks
+def test_a_task_whose_worker_was_killed_is_finished_by_another(tmp_path: Path) -> None:
+    told = tmp_path / "signals"
+    more = {"SHOP_SIGNALS": str(told)}
+
+    def kinds() -> list[str]:
+        lines = told.read_text().splitlines() if told.exists() else []
+        return [json.loads(line)["kind"] for line in lines]
+
+    manage(tmp_path, "migrate", "--run-syncdb")
+    manage(tmp_path, "shell", "-v", "0", "-c", ENQUEUE_STAY, more=more)
+    worker = started(tmp_path, "mita", "worker", "--lease", "1", more=more)
+    try:
+        wait_until(lambda: "started" in kinds(), "the worker starts the task")
+    finally:
+        worker.kill()
+        worker.wait()
+    manage(tmp_path, "mita", "worker", "--until-empty", "--lease", "1", more=more)
+    last = json.loads(told.read_text().splitlines()[-1])
+    assert kinds() == ["enqueued", "started", "finished"]
+    assert (last["status"], last["errors"]) == ("FAILED", ["TaskWorkerLost"])

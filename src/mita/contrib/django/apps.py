@@ -1,10 +1,16 @@
 """What Django calls when it has loaded all apps."""
 
+from typing import Any
+
 from django.apps import AppConfig
 from django.core import checks
+from django.db import connections
+from django.db.models.signals import post_migrate
 from django.utils.module_loading import autodiscover_modules
 
-from .conf import project_settings
+from mita.contrib.outbox import create_statements
+
+from .conf import project_app, project_settings
 
 
 class MitaConfig(AppConfig):
@@ -20,6 +26,16 @@ class MitaConfig(AppConfig):
         from .checks import check_settings
 
         checks.register(check_settings)
+        post_migrate.connect(create_outbox, sender=self)
         autodiscover_modules("tasks")
         for module in project_settings().imports:
             __import__(module)
+
+
+def create_outbox(using: str, **_: Any) -> None:
+    """After `manage.py migrate`: create the table of the outbox, if the project has one in this
+    database. The statements change nothing if it is there."""
+    if using == project_settings().database and project_app().has_outbox:
+        with connections[using].cursor() as cursor:
+            for statement in create_statements(connections[using].vendor):
+                cursor.execute(statement)

@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:
         "older Django, declare tasks with @app.task of mita.contrib.django",
         name=error.name,
     ) from error
+import msgspec
 from asgiref.sync import sync_to_async
 from django.core.checks import CheckMessage
 from django.core.checks import Warning as CheckWarning
@@ -22,13 +23,15 @@ from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
 from django.tasks.signals import task_enqueued
 from django.utils import timezone
 
+from mita.contrib.outbox.rows import job_of
 from mita.errors import UsageError
+from mita.model.outbox import OutboxRow
 from mita.model.record import JobRecord
 from mita.tasks import Call
 
 from .conf import is_derived, project_app, project_settings
 from .context import TaskWithOptions
-from .handlers import DECLARED, declare, result_of
+from .handlers import DECLARED, declare, result_of, result_of_new
 from .priorities import DEFAULT_LEVELS, check_levels, mita_priority, share_a_level
 from .results import change, new_result, time_of_enqueue
 from .signals import send_ends
@@ -91,13 +94,22 @@ class MitaBackend(BaseTaskBackend):
     def get_result(self, result_id: str) -> TaskResult:
         """Return the result of a task, from any process. Raises `TaskResultDoesNotExist`."""
         app = project_app()
-        record = app.get_sync(result_id) if isinstance(result_id, str) else None
+        if not isinstance(result_id, str):
+            raise TaskResultDoesNotExist(result_id)
+        record = app.get_sync(result_id)
+        if record is None and app.has_outbox:
+            row = app._run_sync(app.outbox.row(result_id))  # noqa: SLF001
+            return self._waiting(result_id, row)
         return self._result(result_id, record)
 
     async def aget_result(self, result_id: str) -> TaskResult:
         """`get_result`, from async code."""
         app = await sync_to_async(project_app)()
-        record = await app.get(result_id) if isinstance(result_id, str) else None
+        if not isinstance(result_id, str):
+            raise TaskResultDoesNotExist(result_id)
+        record = await app.get(result_id)
+        if record is None and app.has_outbox:
+            return self._waiting(result_id, await app.outbox.row(result_id))
         return self._result(result_id, record)
 
     def check(self, **_: Any) -> list[CheckMessage]:
@@ -130,6 +142,15 @@ class MitaBackend(BaseTaskBackend):
             aware = timezone.is_aware(task.run_after)
             bound = bound.at(task.run_after if aware else timezone.make_aware(task.run_after))
         return bound.call(result.args, result.kwargs, **stored)
+
+    def _waiting(self, id: str, row: OutboxRow | None) -> TaskResult:
+        """The result of a task that is in the outbox, and not in the store yet."""
+        if row is None or row.id != id:
+            raise TaskResultDoesNotExist(id)
+        try:
+            return result_of_new(job_of(row))
+        except (UsageError, msgspec.MsgspecError) as error:
+            raise TaskResultDoesNotExist(f"{id}: {error}") from error
 
     def _result(self, id: str, record: JobRecord | None) -> TaskResult:
         if record is None:

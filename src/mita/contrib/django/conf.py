@@ -1,11 +1,13 @@
 """From `settings.MITA` to the Mita app of a project."""
 
 import os
+import re
 import threading
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import django
 from django.apps import apps
@@ -15,26 +17,22 @@ from django.utils.module_loading import import_string
 from msgspec import Struct
 
 from mita import Mita
+from mita.contrib.outbox import Outbox
 from mita.errors import MitaError, did_you_mean
 
 from .runs import tend_connections
 
 TARGET = "mita.contrib.django:app"
 # what `Mita(…)` takes, by the names of the setting
-_APP_OPTIONS = {
-    name.upper(): name
-    for name in (
-        "store",
-        "namespace",
-        "keep",
-        "keep_failed",
-        "keep_most",
-        "payload_limit",
-        "retry",
-        "ageing",
-        "outbox",
-    )
+_APP_OPTIONS = {name.upper(): name for name in signature(Mita).parameters if name != "url"}
+_ENGINES = {
+    "postgresql": "postgresql",
+    "postgresql_psycopg2": "postgresql",
+    "postgis": "postgresql",
+    "sqlite3": "sqlite",
+    "spatialite": "sqlite",
 }
+_DRIVER = re.compile(r"\+\w+(?=://)")  # as SQLAlchemy writes it: postgresql+psycopg://
 _OWN = ("APP", "URL", "DATABASE", "IMPORTS", "WAIT_FOR_COMMIT")
 _making = threading.RLock()
 _made: Mita | None = None
@@ -116,12 +114,36 @@ def _make(given: ProjectSettings) -> Mita:
     derives = url is None and "store" not in options
     if "store" not in options:
         options["url"] = url or database_url(given.database)
+    options["outbox"] = _outbox(options.pop("outbox", None), options.get("url", ""), given.database)
     try:
         app = Mita(**options)
     except (MitaError, TypeError) as error:
         raise ImproperlyConfigured(f"MITA: {error}") from error
     _derived = app if derives else None
     return app
+
+
+def _outbox(chosen: Any, url: str, alias: str) -> Any:
+    """The outbox of the app. Unless the settings say otherwise, there is one if the jobs cannot be
+    part of the project's transactions, and its database can have one."""
+    engine = settings.DATABASES.get(alias, {}).get("ENGINE", "")
+    kind = _ENGINES.get(engine.rpartition(".")[2])
+    if chosen is None:
+        joins = kind == "postgresql" and _is_same_database(url, database_url(alias))
+        chosen = kind is not None and not joins and not url.startswith("memory:")
+    return Outbox(django=alias) if chosen is True else chosen or None
+
+
+def _is_same_database(one: str, other: str) -> bool:
+    """Whether two URLs name the same PostgreSQL database, as far as one can see."""
+
+    def place(url: str) -> tuple[str, ...]:
+        parts = urlsplit(_DRIVER.sub("", url))
+        query = dict(parse_qsl(parts.query))
+        host = parts.hostname or query.get("host") or "localhost"
+        return parts.scheme[:8], host, str(parts.port or query.get("port") or 5432), parts.path
+
+    return place(one) == place(other)
 
 
 def _imported(given: ProjectSettings) -> Mita:
@@ -153,10 +175,10 @@ def database_url(alias: str) -> str:
     database = settings.DATABASES.get(alias, {})
     engine = str(database.get("ENGINE", ""))
     kind = engine.rpartition(".")[2]
-    if kind in ("postgresql", "postgresql_psycopg2", "postgis"):
+    if _ENGINES.get(kind) == "postgresql":
         return _postgres_url(database)
     name = str(database.get("NAME", ""))
-    if kind in ("sqlite3", "spatialite") and name and not _is_in_memory(name):
+    if _ENGINES.get(kind) == "sqlite" and name and not _is_in_memory(name):
         return f"sqlite:///{quote(str(Path(name).absolute().with_name('mita.db')))}"
     raise ImproperlyConfigured(
         f"where are the jobs to be stored? DATABASES[{alias!r}] is {engine or 'not set'!r}, which "

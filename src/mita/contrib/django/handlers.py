@@ -14,8 +14,10 @@ from django.utils.json import normalize_json
 
 from mita import Job, Mita, Reschedule
 from mita.errors import UsageError
+from mita.model.job import NewJob
 from mita.model.record import JobRecord
 from mita.tasks import Task as MitaTask
+from mita.tasks.placeholders import plain_arguments
 
 from .context import MitaContext
 from .results import change, new_result, result_of_record, time_of_enqueue
@@ -68,6 +70,16 @@ def result_of(record: JobRecord) -> TaskResult:
     stored = {**(record.arguments or {}), "queue_name": record.queue}
     task = stored_task(stored, record.task)
     return result_of_record(record, task, task.backend)
+
+
+def result_of_new(job: NewJob) -> TaskResult:
+    """The result of a job that is not in the store yet. Raises `UsageError` if its task is not
+    known here."""
+    stored = {**plain_arguments(job.payload), "queue_name": job.queue}
+    task = stored_task(stored, job.task)
+    result = new_result(task, stored.get("args", []), stored.get("kwargs", {}), task.backend)
+    change(result, id=job.id, enqueued_at=time_of_enqueue(job.id))
+    return result
 
 
 # ------------------------------------------------------------------------------------------- runs

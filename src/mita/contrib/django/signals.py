@@ -94,7 +94,7 @@ class EndSignals:
             log.warning("task_finished was not sent for job %s: %s", event.id, error)
             return
         if result is not None:
-            _send(result)
+            send_end(result)
 
     def _result(self, event: JobEvent, known: TaskResult | None) -> TaskResult | None:
         """The result of an ended task; None for a job that is not of a Django task. A success is
@@ -110,7 +110,8 @@ class EndSignals:
         return known
 
 
-def _send(result: TaskResult) -> None:
+def send_end(result: TaskResult) -> None:
+    """Send `task_finished`."""
     from .backend import MitaBackend
 
     if result.status != TaskResultStatus.FAILED:

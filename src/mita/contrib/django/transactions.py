@@ -15,7 +15,7 @@ from mita.tasks.new_job import job_of_call
 
 log = logging.getLogger("mita.django")
 
-_cannot_join: set[str] = set()  # databases that do not have this project's jobs
+cannot_join: set[str] = set()  # databases that have neither this project's jobs nor its outbox
 
 
 class Sent:
@@ -32,11 +32,11 @@ def send(app: Mita, call: Call[Any], database: str | None) -> Sent:
         handle = app.enqueue_sync(call)
         return Sent(handle.id, handle.created)
     connection = connections[database]
-    if may_join(app, connection.vendor) and database not in _cannot_join:
+    if may_join(app, connection.vendor) and database not in cannot_join:
         try:
             [handle] = app.within(connection).send_sync([call])
         except UsageError as error:
-            _cannot_join.add(database)
+            cannot_join.add(database)
             log.warning("jobs are enqueued after the commit, not with it: %s", error)
         else:
             return Sent(handle.id, handle.created)
@@ -46,10 +46,10 @@ def send(app: Mita, call: Call[Any], database: str | None) -> Sent:
 def may_join(app: Mita, vendor: str) -> bool:
     """Whether jobs can be part of a transaction of such a database: the jobs are in PostgreSQL
     too, or the app has an outbox."""
-    if getattr(app, "outbox", None) is not None:
-        return True
+    if app.store_factory is None and app.url.scheme == "memory":
+        return False  # a lab, or a test
     is_postgres = app.store_factory is None and app.url.scheme in ("postgresql", "postgres")
-    return is_postgres and vendor == "postgresql"
+    return app.has_outbox or (is_postgres and vendor == "postgresql")
 
 
 def _after_commit(app: Mita, call: Call[Any], database: str) -> Sent:

@@ -40,6 +40,7 @@ else:
 MITA: dict[str, Any] = {"RETRY": Retry(max_retries=1, waits=(0.0,)), "IMPORTS": ["shop.receivers"]}
 if "SHOP_MITA_URL" in os.environ:
     MITA["URL"] = os.environ["SHOP_MITA_URL"]
+    MITA["OUTBOX"] = False
 if HAS_TASKS:
     TASKS = {
         "default": {"BACKEND": "mita.contrib.django.MitaBackend", "QUEUES": []},

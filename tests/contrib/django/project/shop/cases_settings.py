@@ -38,6 +38,26 @@ class Settings(SimpleTestCase):
             "sqlite:////srv/a%20b/mita.db",
         )
 
+    def test_an_outbox_is_where_jobs_cannot_be_part_of_the_transaction(self) -> None:
+        sqlite = {"ENGINE": "django.db.backends.sqlite3", "NAME": "/srv/db.sqlite3"}
+        mysql = {"ENGINE": "django.db.backends.mysql", "NAME": "shop"}
+        for database, given, has_one in (
+            (POSTGRES, {}, False),
+            (POSTGRES, {"URL": "postgresql://localhost:5432/shop?sslmode=disable"}, False),
+            (POSTGRES, {"URL": "postgresql+psycopg://localhost/shop"}, False),
+            (POSTGRES, {"URL": "postgresql://localhost/jobs"}, True),
+            (POSTGRES, {"URL": "redis://localhost"}, True),
+            (POSTGRES, {"URL": "redis://localhost", "OUTBOX": False}, False),
+            (sqlite, {}, True),
+            (sqlite, {"URL": "memory://"}, False),
+            (mysql, {"URL": "redis://localhost"}, False),
+        ):
+            with (
+                self.subTest(database=database, given=given),
+                override_settings(DATABASES={"default": database}, MITA=given),
+            ):
+                self.assertEqual(_make(project_settings()).has_outbox, has_one)
+
     def test_another_database_needs_a_url(self) -> None:
         for database in ({"ENGINE": "django.db.backends.mysql"}, {"ENGINE": ""}):
             with self.assertRaisesMessage(ImproperlyConfigured, 'MITA = {"URL": "redis://'):
