@@ -27,6 +27,8 @@ ENVIRONMENT = {
     "TERM": "dumb",
     "COLUMNS": "100",
     "PYTHONUNBUFFERED": "1",
+    # a reader does not have these plugins, which take seconds to import
+    "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:faker -p no:valkey -p no:xdist -p no:timeout",
 }
 # programs that run until they are stopped
 _STAYS = re.compile(r"^mita .*\b(worker|scheduler|web|relay|top)\b(?!.*--(until-empty|help))")
