@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from .pages import Block
-from .terminals import Ids, Program, Prompt, stays
+from .terminals import Ids, Ports, Program, Prompt, stays
 
 _LINE = re.compile(r"^(?:\$ (?P<command>.*)|(?P<stop>\^C).*)$", re.MULTILINE)
 
@@ -28,6 +28,7 @@ class Reader:
         self.programs: dict[str, Program] = {}  # by terminal
         self._prompts: dict[str, Prompt] = {}
         self._ids = Ids()
+        self._ports = Ports()
         self._exported: defaultdict[str, dict[str, str]] = defaultdict(dict)
 
     def do(self, block: Block) -> None:
@@ -69,6 +70,7 @@ class Reader:
             assert re.search(pattern, printed), f"{said!r} is not what was printed:\n{printed}"
 
     def _type(self, terminal: str, text: str) -> None:
+        text = self._ports.real(text)
         typed = list(_LINE.finditer(text))
         before = text[: typed[0].start()] if typed else text
         if before.strip():

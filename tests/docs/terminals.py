@@ -10,6 +10,7 @@ import pty
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -31,7 +32,11 @@ ENVIRONMENT = {
     "PYTEST_ADDOPTS": "-p no:hypothesispytest -p no:faker -p no:valkey -p no:xdist -p no:timeout",
 }
 # programs that run until they are stopped
-_STAYS = re.compile(r"^mita .*\b(worker|scheduler|web|relay|top)\b(?!.*--(until-empty|help))")
+_STAYS = re.compile(
+    r"^mita .*\b(worker|scheduler|web|relay|top)\b(?!.*--(until-empty|help))"
+    r"|^uvicorn |^(flask|litestar) .*\brun\b"
+)
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 ID = r"\b[0-9a-f]{8,32}\b"
 _SHAPES = [
     (r"…", r"[^\n]*"),
@@ -80,6 +85,23 @@ class Ids:
         return shown
 
 
+class Ports:
+    """The ports that the web servers of a page have, and free ones that they get in their place."""
+
+    def __init__(self) -> None:
+        self._real: dict[str, str] = {}
+
+    def real(self, text: str) -> str:
+        """The text with the free ports."""
+        return re.sub(r"\b(8000|5000)\b", lambda found: self._one(found[0]), text)
+
+    def _one(self, shown: str) -> str:
+        if shown not in self._real:
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                self._real[shown] = str(taken.getsockname()[1])
+        return self._real[shown]
+
+
 def tidy(printed: str) -> str:
     """What was printed, without the spaces that lay out a table, and without empty lines."""
     lines = (" ".join(line.split()) for line in printed.splitlines())
@@ -123,7 +145,8 @@ class Program:
 
     @property
     def printed(self) -> str:
-        return b"".join(self._parts).decode(errors="replace").replace("\r", "")
+        text = b"".join(self._parts).decode(errors="replace").replace("\r", "")
+        return _COLOUR.sub("", text)
 
     def finish(self, shown: str) -> None:
         """Wait for its end. It must succeed, and print what is shown, if anything is shown."""
