@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from mita import Rate
+from tests.waiting import until
 
 from . import menu
 from .harness import Asked, Process, Scene, scaled
@@ -57,10 +58,19 @@ def check_mean(scene: Scene, starts: Sequence[int]) -> None:
 
 async def all_finished(scene: Scene, jobs: int, since: float) -> None:
     """Wait until these jobs of one rate have ended; the first started at `since`. They cannot end
-    before the rate allows it. Until then nothing is counted: to count many jobs costs a store as
-    much as to run them."""
+    before the rate allows it. Until their handlers have ended nothing is counted: to count many
+    jobs costs a store as much as to run them, and then a rate that is late gets later."""
     await asyncio.sleep(max(0.0, since + (jobs - RATE.burst) / RATE.limit - time.monotonic()))
-    await scene.finished(within=90 + jobs / 100)
+    within = 90 + jobs / 100
+    await until(lambda: has_ended(scene, jobs), "all handlers end", within)
+    await scene.finished(within)
+
+
+async def has_ended(scene: Scene, jobs: int) -> bool:
+    """Whether so many jobs have a run whose handler has ended. To look costs something too, so it
+    waits a moment first."""
+    await asyncio.sleep(0.25)
+    return len({line.job for line in scene.record.lines("end")}) >= jobs
 
 
 async def test_no_interval_has_more_starts_than_the_rate(scene: Scene) -> None:

@@ -31,12 +31,13 @@ from .stream.subjects import RecordKind
 from .stream.transaction import StreamTransaction, transact
 from .stream.waiters import (
     WAKE_SCAN_JOBS,
+    drop_stale,
     has_no_token,
     has_waiters,
     likely_wakes,
     waiters_of,
 )
-from .stream.wake_tickets import arm, arm_now
+from .stream.wake_tickets import arm, arm_now, is_armed
 
 NOTED_JOBS = 900  # running jobs that one transaction can write again
 WAKE_BATCH_JOBS = 200  # woken in one transaction; each takes three messages, its ticket included
@@ -87,6 +88,9 @@ async def open_key(
     blocked = await _blocked(tx, waiters[:likely])
     blocked = blocked or await _blocked(tx, waiters[:WAKE_BATCH_JOBS])
     if not blocked or blocked[0].record is None:
+        if record.uncounted and waiters:
+            await drop_stale(tx, queue, key, waiters)
+            await arm(tx, queue, rate)
         return Woken(empty=complete and not waiters)
     gate = await gates.gate_at(tx, blocked[0].record, key)
     use = await gates.bounded_use(tx, queue, gate)
@@ -125,7 +129,9 @@ async def look_again(
 
 async def check_blocked(context: NatsContext, queue: str, key: str) -> None:
     """Make sure that a job is woken that was blocked at this key without a write to its record."""
-    if not (await resource_key_record(StreamTransaction(context), queue, key)).uncounted:
+    tx = StreamTransaction(context)
+    record = await resource_key_record(tx, queue, key)
+    if not record.uncounted or not is_armed(record, tx.now):
         await look_again(context, queue, key)
 
 

@@ -34,6 +34,7 @@ from .job_records import (
 )
 from .reader import StoredMessage
 from .removal import remove
+from .stepwise import RateSteps
 
 FIRE_WAIT_MS: Wait = 10 * SECOND  # a schedule that does not fire in this time is an error
 FIRE_POLL_S = 0.02
@@ -67,6 +68,7 @@ class StreamTransaction:
         self.keys: dict[str, ResourceKeyRecord] = {}
         self.queues: dict[str, QueueRecord] = {}  # the same of queues, by name
         self.wake_seqs: set[int] = set()  # wake tickets that are removed after the commit
+        self.at_rate = False  # jobs of rates start or wait: perhaps no batch is needed (`stepwise`)
         self._read: dict[str, StoredMessage] = {}
         self._put: dict[str, tuple[bytes, bytes]] = {}
         self._unfenced: set[str] = set()  # subjects of `_put` that may replace anything
@@ -170,11 +172,13 @@ class StreamTransaction:
     async def commit(self) -> bool:
         """Write everything. Returns False if another writer was faster: nothing was written."""
         if not self._put:
-            self._notify()
-            for act in self.after_commit:
-                await act()
+            await self._after_commit()
             return True
         messages = self._messages()
+        if self.at_rate and len(messages) > 1 and not self._new_tickets:
+            steps = RateSteps(self.context.subjects, messages)
+            if steps.are_enough(self.keys):
+                return await self._commit_steps(steps)
         if len(messages) == 1:
             [last] = await self.context.wire.store(messages)
         else:
@@ -184,11 +188,22 @@ class StreamTransaction:
         first = last - len(messages) + 1
         self.written = {message.subject: first + at for at, message in enumerate(messages)}
         await self._store_tickets()
+        await self._after_commit()
+        return True
+
+    async def _commit_steps(self, steps: RateSteps) -> bool:
+        written = await steps.write(self.context.wire)
+        if written is None:
+            return False
+        self.written = written
+        await self._after_commit()
+        return True
+
+    async def _after_commit(self) -> None:
         await remove(self.context, self._stale_tickets)
         self._notify()
         for act in self.after_commit:
             await act()
-        return True
 
     def _messages(self) -> list[OutMessage]:
         """Returns what to write. In a batch, each new ticket comes right after its record."""

@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from mita.model.gate import Gate
-from mita.model.job import PRIORITIES
+from mita.model.job import PRIORITIES, State
 from mita.model.time import Moment
 from mita.rules.gates import effective, tokens
 from mita.stores.nats.codec import ResourceKeyRecord, WaiterRecord
@@ -88,6 +88,17 @@ async def has_waiters(context: NatsContext, queue: str, key: str) -> bool:
     except TooManyMessages:
         return True
     return any(message.body for message in found)
+
+
+async def drop_stale(
+    tx: StreamTransaction, queue: str, key: str, waiters: Sequence[WaiterRecord]
+) -> None:
+    """Remove those of these waiters whose jobs do not wait: a store that died has left them
+    (`stepwise`). A job that is queued may be about to be blocked, so its waiter stays."""
+    jobs = await tx.jobs(waiter.id for waiter in waiters)
+    for waiter, located in zip(waiters, jobs, strict=True):
+        if located.record is None or located.record.state not in (State.BLOCKED, State.QUEUED):
+            tx.remove(tx.context.subjects.waiter(queue, key, waiter.priority, waiter.id))
 
 
 def _pattern(tx: StreamTransaction, queue: str, key: str) -> str:

@@ -51,14 +51,15 @@ class Starts:
         return ClaimRef(subject, self._tx.written[subject], self._list_id, job, holds_nothing)
 
     def claims(self) -> list[Claim]:
-        """Returns the claims of the jobs that were started."""
+        """Returns the claims of the jobs that were started, without those that another writer
+        changed at that moment."""
         context, seqs = self._call.context, self._tx.written
         claims = [
             as_claim(one.record, self._tx.now, self._ref(one.subject, one.record))
             for one in self._started
-            if one.record is not None
+            if one.record is not None and seqs[one.subject]
         ]
-        if claims:
+        if self._started:
             list_seq = seqs[context.subjects.claim_list(self._list_id)]
             context.claim_lists.stored(self._list_id, list_seq, claims)
         return claims

@@ -55,6 +55,7 @@ async def take_keyed(
 
     async def act(tx: StreamTransaction) -> _Taken:
         taken = _Taken(Starts(call, tx, list_id), only_line)
+        tx.at_rate = all(own_rate(ticket.record) is not None for ticket in tickets)
         await _start_or_turn_away(tx, taken, tickets)
         taken.starts.put_list()
         for queue, key in taken.blocked_at:

@@ -109,6 +109,7 @@ class KeyOpening(Struct):
 
         async def act(tx: StreamTransaction) -> _OpenedKeys:
             opened = _OpenedKeys(Starts(self.call, tx, list_id))
+            tx.at_rate = True
             await asyncio.gather(
                 read_for_wake(tx, keys),
                 tx.read(context.subjects.near_wake_ticket(*key) for key in keys),
