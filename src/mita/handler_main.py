@@ -69,8 +69,9 @@ def _leave_signals_to_the_worker() -> None:
     """Ignore signals: a process manager may signal every process of a service, but the worker
     decides what happens to its jobs. Unlike SIG_IGN, these functions are not inherited by programs
     that a handler starts."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
+    for name in ("SIGTERM", "SIGINT", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: None)
 
 
 def _die_with(worker: int) -> None:

@@ -32,7 +32,7 @@ from .parser import Commands, Parser, read, root
 from .screen import Screen
 from .supervisor import is_child
 
-_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", None))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -92,7 +92,8 @@ def _user() -> str:
     try:
         return f"by {getpass.getuser()} on {socket.gethostname()}"
     except (OSError, KeyError, ImportError):  # a user without a name
-        return f"by user {os.getuid()} on {socket.gethostname()}"
+        number = f" {os.getuid()}" if hasattr(os, "getuid") else ""
+        return f"by user{number} on {socket.gethostname()}"
 
 
 def _when(context: CommandContext) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import math
 import os
 import selectors
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -35,9 +36,9 @@ class Stopper:
     """Handles requests to stop: the first stops the worker, the second returns running jobs to the
     queue, the third ends the process.
 
-    Requests come as signals, and from the supervisor through a pipe. A process manager may signal
-    the whole group, so the two are counted separately: one signal and one request of the supervisor
-    are the same request.
+    Requests come as signals, and from the supervisor through a pipe (not on Windows). A process
+    manager may signal the whole group, so the two are counted separately: one signal and one
+    request of the supervisor are the same request.
 
     It runs on a thread of its own, and the system writes each signal into its pipe. So a handler
     that blocks the event loop cannot keep the process alive: after the grace time this thread
@@ -61,21 +62,23 @@ class Stopper:
     def attach(self, worker: Worker) -> None:
         """Start to listen. The worker calls it on the main thread, on its event loop."""
         self._worker, self._loop = worker, asyncio.get_running_loop()
-        self._pipe_reader, self._pipe_writer = os.pipe()
-        os.set_blocking(self._pipe_writer, False)
+        # sockets and not a pipe: Windows can wait only for these
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
         if self._lifeline is not None:
             os.set_inheritable(self._lifeline, False)
         for number in self._numbers:
             signal.signal(number, self._on_signal)
         self._previous_wakeup_fd = signal.set_wakeup_fd(
-            self._pipe_writer, warn_on_full_buffer=False
+            self._writer.fileno(), warn_on_full_buffer=False
         )
         self._attached = True
-        os.register_at_fork(
-            before=self._block_signals,
-            after_in_parent=self._unblock_signals,
-            after_in_child=self._start_as_child,
-        )
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._block_signals,
+                after_in_parent=self._unblock_signals,
+                after_in_child=self._start_as_child,
+            )
         self._thread = threading.Thread(target=self._watch, name="mita-stopper", daemon=True)
         self._thread.start()
 
@@ -125,13 +128,13 @@ class Stopper:
 
     def _wake(self) -> None:
         with suppress(OSError):
-            os.write(self._pipe_writer, b"\0")
+            self._writer.send(b"\0")
 
     # ------------------------------------------------------------ on the thread
 
     def _watch(self) -> None:
         with selectors.DefaultSelector() as selector:
-            selector.register(self._pipe_reader, selectors.EVENT_READ)
+            selector.register(self._reader, selectors.EVENT_READ)
             if self._lifeline is not None:
                 selector.register(self._lifeline, selectors.EVENT_READ)
             while True:
@@ -146,13 +149,13 @@ class Stopper:
                     self._end_unfinished()
 
     def _read(self, fd: int, selector: selectors.BaseSelector) -> None:
-        data = os.read(fd, 64)
         if fd == self._lifeline:
+            data = os.read(fd, 64)
             self._supervisor_request = max(self._supervisor_request, 2 if HURRY in data else 1)
             if not data:  # the supervisor has ended
                 selector.unregister(fd)
             return
-        for number in data:
+        for number in self._reader.recv(64):
             if number in self._numbers:
                 self._received += 1
             elif number and self._previous_wakeup_fd >= 0:

@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import logging
+import os
+import sys
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -155,6 +157,11 @@ def work(options: argparse.Namespace, screen: Screen) -> int:
     fill_worker_options(options)
     options.log_json = options.log_json or screen.json
     write_logs(options.log_level, as_json=options.log_json)
+    if (options.reload or options.processes > 1) and not hasattr(os, "fork"):
+        option = "--reload" if options.reload else "--processes"
+        raise UsageError(
+            f"{option} needs Linux or macOS. Start one worker, or several, each by itself"
+        )
     stop_timeout = options.grace + STOP_MARGIN_S + 5
     if options.reload and options.lifeline is None:
         code = _reload(options, stop_timeout)
@@ -189,7 +196,9 @@ def _report(code: Exit) -> Report:
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The event loop of uvloop, if it is installed."""
+    """The event loop of uvloop, if it is installed. On Windows the one that psycopg can use."""
+    if sys.platform == "win32":
+        return asyncio.SelectorEventLoop
     try:
         from uvloop import new_event_loop
     except ImportError:

@@ -1,10 +1,11 @@
 """Runs a worker or a scheduler from sync code."""
 
 import asyncio
-import signal
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from .stop_signals import call_on_signals, usual_stop_signals
 
 
 def run_until_stopped(
@@ -16,16 +17,10 @@ def run_until_stopped(
 
 
 async def _run(run: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], None]) -> None:
-    loop = asyncio.get_running_loop()
-    numbers = (
-        (signal.SIGTERM, signal.SIGINT)
-        if threading.current_thread() is threading.main_thread()
-        else ()
-    )
-    for number in numbers:
-        loop.add_signal_handler(number, stop)
+    is_main = threading.current_thread() is threading.main_thread()
+    undo = call_on_signals(usual_stop_signals(), stop) if is_main else None
     try:
         await run()
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        if undo is not None:
+            undo()

@@ -1,5 +1,6 @@
 """The names under which a new process can import an app and the modules of its tasks."""
 
+import os
 import sys
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -33,6 +34,11 @@ def plan_processes(
     functions = [task.fn for task in tasks.values() if task.executor == "process"]
     if not functions:
         return None
+    if not hasattr(os, "fork"):
+        raise UsageError(
+            "tasks with executor='process' need Linux or macOS: leave executor= out, and the "
+            "handler runs on a thread"
+        )
     modules = {
         _importable_name(name) for fn in functions if (name := getattr(fn, "__module__", None))
     }

@@ -26,6 +26,7 @@ Beside the file are its write-ahead log (`-wal`, `-shm`) and the lock of the wri
 import logging
 import os
 import sqlite3
+import sys
 import threading
 from pathlib import Path
 
@@ -136,6 +137,8 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("pragma journal_mode = wal").fetchall()
         connection.execute("pragma synchronous = full").fetchall()
+        if sys.platform == "darwin":  # there, a plain sync leaves data in the cache of the disk
+            connection.execute("pragma fullfsync = on").fetchall()
         connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}").fetchall()
         connection.execute("pragma temp_store = memory").fetchall()
     except sqlite3.Error as error:
