@@ -5,6 +5,7 @@ import os
 import random
 import sqlite3
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from msgspec import Struct
 
 from mita import Job, Mita
 from mita.contrib.outbox import Outbox
+from tests.waiting import wait_until
 
 KEYS = ("ada", "bob", "eve")
 ROLLED_BACK = 0.25  # of all transactions
@@ -70,19 +72,33 @@ def write(shop: Shop, number: int) -> None:
     """Ship something in each transaction. The row of the key is locked before the enqueue, so the
     numbers of a key are in the order of the commits."""
     chance, app = random.Random(f"{shop.seed} {number}"), app_of(shop, with_outbox=True)
-    connection = connect(shop)
+    connection = wait_until(lambda: reconnected(shop))
     for _ in range(shop.transactions):
-        key = chance.choice(KEYS)
-        text = "update ledger set number = number + 1 where key = '{}' returning number"
-        [(next_number,)] = connection.execute(text.format(key)).fetchall()
-        connection.execute(f"insert into shipments values ('{key}', {next_number})")
-        app.tasks["ship"].using(connection).enqueue_sync(key, next_number)
-        time.sleep(chance.uniform(0, 0.01))
-        if chance.random() < ROLLED_BACK:
-            connection.rollback()
-        else:
-            connection.commit()
+        try:
+            ship(app, connection, chance)
+        except psycopg.OperationalError:  # the server was killed: what it committed is in the table
+            connection.close()
+            connection = wait_until(lambda: reconnected(shop))
     connection.close()
+
+
+def ship(app: Mita, connection: Any, chance: random.Random) -> None:
+    key = chance.choice(KEYS)
+    text = "update ledger set number = number + 1 where key = '{}' returning number"
+    [(next_number,)] = connection.execute(text.format(key)).fetchall()
+    connection.execute(f"insert into shipments values ('{key}', {next_number})")
+    app.tasks["ship"].using(connection).enqueue_sync(key, next_number)
+    time.sleep(chance.uniform(0, 0.01))
+    if chance.random() < ROLLED_BACK:
+        connection.rollback()
+    else:
+        connection.commit()
+
+
+def reconnected(shop: Shop) -> Any:
+    with suppress(psycopg.OperationalError):
+        return connect(shop)
+    return None
 
 
 def relay(shop: Shop) -> None:

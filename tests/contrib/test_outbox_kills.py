@@ -1,6 +1,7 @@
 """Each committed job of an outbox runs once, and in the order of its key, whatever is killed: at
 each step of the relay, and at random with real processes and servers."""
 
+import asyncio
 import os
 import random
 import signal
@@ -8,7 +9,7 @@ import sqlite3
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,15 @@ import pytest
 
 from mita import Mita
 from mita.contrib.outbox import Outbox
+from mita.contrib.outbox.databases import SqliteOutboxConnection
 from mita.contrib.outbox.relay import RowSender
-from tests.e2e.harness import FORKS, SEED, scaled
+from tests.e2e.harness import FORKS, SEED, SOAK, scaled
 from tests.e2e.stores import STORES
 from tests.stores.nats import servers as nats
+from tests.stores.postgres.server import Server as PostgresServer
 from tests.stores.postgres.shared import server as postgres_server
 from tests.stores.redis import servers as redis
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
 from . import outbox_program as program
 from .outbox_program import Shop
@@ -80,23 +83,103 @@ async def test_a_relay_that_is_killed_after_a_step(store: str, step: str, tmp_pa
         await app.close()
 
 
+async def test_a_relay_that_lost_its_lock_runs_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read the row, and another relay sends it. The job runs and its record is deleted
+    before the first relay goes on."""
+    outbox, runs = Outbox(f"sqlite:///{tmp_path}/shop.db", poll=0.01), list[int]()
+    await outbox.create()
+    app = Mita("memory://", keep=0, outbox=outbox)
+    has_read, may_go_on, has_sent = (asyncio.Event() for _ in range(3))
+
+    @app.task(name="mail")
+    async def mail() -> None:
+        runs.append(1)
+
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        mail.using(connection).enqueue_sync()
+    usual = RowSender._send
+
+    async def slow(self: Any, *args: Any) -> None:
+        if self._relay == "slow":
+            has_read.set()
+            await may_go_on.wait()
+        await usual(self, *args)
+        if self._relay == "slow":
+            has_sent.set()
+
+    async def lock(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(RowSender, "_send", slow)
+    monkeypatch.setattr(SqliteOutboxConnection, "lock", lock)
+    first = asyncio.create_task(outbox.relay(await app._store(), "slow"))
+    await has_read.wait()
+    await app.worker(until_empty=True).run()
+    assert runs == [1]
+    may_go_on.set()
+    await has_sent.wait()
+    first.cancel()
+    await app.worker(until_empty=True).run()
+    assert runs == [1]
+    assert (await app.jobs()).jobs == ()
+
+
+async def test_a_fault_of_the_relay_does_not_end_its_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = Outbox(f"sqlite:///{tmp_path}/shop.db", poll=0.01)
+    await outbox.create()
+    app, faults = Mita("memory://", outbox=outbox), list[int]()
+
+    @app.task(name="mail")
+    async def mail() -> int:
+        return 7
+
+    async def fault(*_: object) -> None:
+        faults.append(1)
+        raise ZeroDivisionError
+
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection, connection:
+        job = mail.using(connection).enqueue_sync()
+    worker = app.worker()
+    running = asyncio.create_task(worker.run())
+    with monkeypatch.context() as patch:
+        patch.setattr(RowSender, "_send", fault)
+        await until(lambda: faults)
+    assert await job.result(timeout=30) == 7
+    worker.stop()
+    await running
+
+
 # -------------------------------------------------------------------- a storm of real processes
 
 
 class Restarted:
-    """A server that a test kills and starts again, and its URL."""
+    """A server of jobs that a test kills and starts again, and its URL. In the long form of the
+    test, so is the server of the database, if it has one."""
 
-    def __init__(self, server: Any) -> None:
-        self._server = server
+    def __init__(self, server: Any, database: PostgresServer | None = None) -> None:
+        self._server, self._database = server, database
         self.url: str = server.start().url
+        self.count = 0
 
     def restart(self) -> None:
+        self.count += 1
+        if self._database is not None and self.count % 2:
+            self._database.kill()
+            self._database.launch()
+            self._database.await_ready()
+            return
         self._server.kill()
         self._server.start()
 
     def stop(self) -> None:
         end = getattr(self._server, "remove", None) or self._server.stop
         end()
+        if self._database is not None:
+            self._database.stop()
 
 
 @contextmanager
@@ -111,9 +194,10 @@ def sqlite_and_redis(folder: Path) -> Iterator[tuple[str, Restarted]]:
 
 @contextmanager
 def postgres_and_nats(_: Path) -> Iterator[tuple[str, Restarted]]:
-    server = Restarted(nats.Server())
+    own = PostgresServer("pg18").start() if SOAK else None
+    server = Restarted(nats.Server(), own)
     try:
-        yield postgres_server("pg18").fresh("shop"), server
+        yield (own or postgres_server("pg18")).fresh("shop"), server
     finally:
         server.stop()
 
@@ -163,19 +247,18 @@ def test_a_storm(pair: str, tmp_path: Path, record_property: Callable[[str, Any]
         program.prepare(shop)
         storm = Storm(shop, chance, WORKERS)
         try:
-            restarts = 0
             while any(writer.is_alive() for writer in storm.writers) or storm.kills < 3:
                 time.sleep(chance.uniform(0.05, 0.4))
                 storm.kill_a_relay()
                 if storm.kills % 10 == 2:
                     store.restart()
-                    restarts += 1
             wait_until(lambda: all_have_run(shop), within=120)
+            committed, runs = program.committed(shop), program.runs(shop)
         finally:
             storm.end()
-    committed, runs = program.committed(shop), program.runs(shop)
-    told = f"{len(committed)} committed, {storm.kills} kills, {restarts} restarts"
+    told = f"{len(committed)} committed, {storm.kills} kills, {store.count} restarts"
     record_property("told", f"seed {SEED}: {told}")
+    assert len(committed) > shop.transactions, "all writers have worked"
     whats = [run.what for run in runs]
     assert set(whats) <= set(committed), "a job ran that was rolled back"
     assert sorted(whats) == sorted(committed), "each ran once"

@@ -24,6 +24,7 @@ from mita.errors import MitaError, Rejected, StoreError, UsageError
 from mita.model.flow import Arrival
 from mita.model.job import NewJob
 from mita.model.outbox import OutboxRow, RowState
+from mita.model.outcome import CancelJob
 from mita.model.time import LATEST, NOW
 from mita.ports.store import Can, Store
 from mita.printable import printable
@@ -78,6 +79,10 @@ class RowSender:
                         await self._turn(connection, backoff)
             except MitaError as error:  # of the database: the lock is lost with the connection
                 await backoff.after(_as_store_error(error))
+            except Exception as error:
+                # a fault of ours must not end the worker that this runs in
+                log.exception("the relay of the outbox failed and starts again")
+                await backoff.after(StoreError(f"{type(error).__name__}: {error}", transient=True))
 
     async def _stand_by(self, connection: OutboxConnection, backoff: StoreBackoff) -> None:
         while not await connection.lock(self._outbox):
@@ -114,6 +119,7 @@ class RowSender:
             job for row, job in sending.placed if row.state is RowState.PLACED or row.id in marked
         ]
         await self._release(ours)
+        await self._forget([row.id for row, job in sending.placed if job not in ours], connection)
         if ids := [job.id for job in ours]:
             await connection.run((self._sql.remove, {"outbox": self._outbox, "ids": ids}))
         log.debug("relayed %d rows of the outbox", len(ids) + len(sending.done))
@@ -164,6 +170,16 @@ class RowSender:
                 sending.placed.append((row, job))
             else:  # it is due later, or there is another job with its id or its unique key
                 sending.done.append(row.id)
+
+    async def _forget(self, ids: Sequence[str], connection: OutboxConnection) -> None:
+        """Delete the jobs that this relay has placed after another one had sent them: they are
+        held, and their rows are gone."""
+        for id in ids:
+            values = {"outbox": self._outbox, "id": id}
+            if await connection.run((self._sql.row, values)) or id not in await self._held([id]):
+                continue
+            log.warning("job %s was sent by another relay: its second copy is deleted", id)
+            await self._store.amend([id], CancelJob(0, "the second copy of a row of the outbox"))
 
     async def _held(self, ids: Sequence[str]) -> set[str]:
         """Which of these jobs are held: a relay has placed them, and not noted that any more."""
