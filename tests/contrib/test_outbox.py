@@ -1,7 +1,10 @@
 """Jobs that are written to an outbox in the user's transaction, and sent to the store after it."""
 
 import asyncio
+import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -20,6 +23,7 @@ from mita.ports.store import StoreFactory
 from mita.stores.memory import MemoryStore
 from mita.stores.memory.state.memory_state import MemoryState
 from tests.stores.postgres import user_connections as postgres
+from tests.stores.postgres.server import PORT
 from tests.stores.postgres.shared import server
 from tests.waiting import until
 
@@ -111,9 +115,8 @@ async def test_an_async_sqlite_connection(kind: str, tmp_path: Path) -> None:
     assert await sent(app) == [id]
 
 
-@pytest.mark.parametrize("kind", postgres.SYNC_KINDS)
-async def test_a_sync_postgres_connection(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+@pytest.mark.parametrize("kind", [kind for kind in postgres.SYNC_KINDS if kind != "django"])
+async def test_a_sync_postgres_connection(kind: str) -> None:
     app = await postgres_shop()
     id = await write_sync(app, postgres.SYNC_KINDS[kind], server("pg18").url())
     assert await sent(app) == [id]
@@ -126,7 +129,7 @@ async def test_an_async_postgres_connection(kind: str) -> None:
     assert await sent(app) == [id]
 
 
-async def test_an_engine_and_django_name_the_same_database(tmp_path: Path) -> None:
+async def test_an_engine_names_its_database(tmp_path: Path) -> None:
     file = tmp_path / "shop.db"
     for engine in (
         create_engine(f"sqlite:///{file}"),
@@ -137,10 +140,16 @@ async def test_an_engine_and_django_name_the_same_database(tmp_path: Path) -> No
     outbox = Outbox(create_engine(url), name="engine")
     await outbox.create()
     assert (await outbox.view()).rows == 0
-    postgres.django_connection()
-    by_django = Outbox(django="default", name="django")
-    await by_django.create()
-    assert (await by_django.view()).rows == 0
+
+
+def test_djangos_connections(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.contrib.outbox_django"]
+    where = [str(server("pg18").folder), str(PORT), str(tmp_path / "shop.db")]
+    ran = subprocess.run([*command, *where], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    for found in json.loads(ran.stdout).values():
+        assert "with transaction.atomic():" in found["said"]
+        assert found["results"] == [1, 3]
 
 
 # -------------------------------------------------------------------- wrong inputs

@@ -158,8 +158,11 @@ class Outbox:
         """What is wrong with the outbox, with the remedy."""
         try:
             view = await self.view()
+        except UsageError as error:
+            return [Finding("outbox", str(error), Health.BAD, "mita outbox create")]
         except MitaError as error:
-            return [Finding("outbox", str(error), Health.BAD, f"look at {self.shown}")]
+            remedy = f"is {self.shown} right, and does the database run?"
+            return [Finding("outbox", str(error), Health.BAD, remedy)]
         found = [Finding("outbox", f"{self.shown}: {view.rows} rows wait")]
         if view.oldest > LAG_S * SECOND:
             found.append(

@@ -74,6 +74,7 @@ class RowSender:
             try:
                 async with self._connect() as connection:
                     await self._stand_by(connection, backoff)
+                    await self._turn(connection, backoff)
                     log.info("%s relays the outbox in %s", self._relay, self._shown)
                     while True:
                         await self._turn(connection, backoff)
@@ -85,6 +86,9 @@ class RowSender:
                 await backoff.after(StoreError(f"{type(error).__name__}: {error}", transient=True))
 
     async def _stand_by(self, connection: OutboxConnection, backoff: StoreBackoff) -> None:
+        if await connection.lock(self._outbox):
+            return
+        log.info("%s stands by: another relay sends the rows of the outbox", self._relay)
         while not await connection.lock(self._outbox):
             backoff.reset()
             await asyncio.sleep(STANDBY_S)
