@@ -257,9 +257,9 @@ async def test_a_flow_keeps_its_lease_while_it_looks_after_its_steps(
 
     look = own_jobs._RUN[FLOW_TASK]
 
-    async def looks_long(store: Any, *rest: Any) -> Any:
+    async def looks_long(tools: own_jobs.OwnTools, *rest: Any) -> Any:
         await until(lambda: len(extended) >= 5)  # that is longer than a lease
-        return await look(store, *rest)
+        return await look(tools, *rest)
 
     whole = SqliteStore.extend
 

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from mita.errors import LeaseLost, StoreError
-from mita.flows.own_jobs import look_again, run_own_job
+from mita.flows.arrivals import ArrivalCollector
+from mita.flows.own_jobs import OwnTools, look_again, run_own_job
 from mita.flows.runs import (
     ReadyStep,
     ToldHere,
@@ -56,6 +57,8 @@ class FlowRuns:
         self._untold: list[tuple[Settlement, float]] = []  # and when the lease ends
         self._is_telling = False
         self._here = ToldHere()
+        tell = ArrivalCollector(context.store).tell
+        self._tools = OwnTools(context.store, context.retention.failed, context.emit, tell)
         self.in_hand = 0
         self.is_used = False  # this worker has claimed a job of a flow
         self.put_back: set[str] = set()  # flows that go back to the queue
@@ -86,11 +89,7 @@ class FlowRuns:
 
     async def _run_own(self, claim: Claim, deadline: float) -> None:
         context = self._context
-        call = self._until(
-            deadline,
-            lambda: run_own_job(context.store, claim, context.retention.failed, context.emit),
-            claim,
-        )
+        call = self._until(deadline, lambda: run_own_job(self._tools, claim), claim)
         try:
             ending = await self._extending(claim, asyncio.ensure_future(call))
         except LeaseLost as error:

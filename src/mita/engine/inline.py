@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mita.events.signals import ignore_signal
 from mita.flows.delivery import is_step, place_of
-from mita.flows.own_jobs import run_own_job
+from mita.flows.own_jobs import OwnTools, run_own_job
 from mita.flows.runs import (
     ReadyStep,
     ToldHere,
@@ -97,7 +97,7 @@ class Inline:
         for claim in turn.claims:
             ending: Ending | None = refusal(claim)
             if ending is None and claim.task in FLOW_TASKS:
-                ending = await run_own_job(self._store, claim, self._keep.failed)
+                ending = await run_own_job(OwnTools(self._store, self._keep.failed), claim)
             elif ending is None:
                 run = await self._run_and_settle(claim)
                 continue

@@ -24,7 +24,8 @@ from mita.rules.judge import Retention, judge
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 
-from .delivery import addition_arrivals, addition_of, arrive, cancel
+from .arrivals import arrive
+from .delivery import addition_arrivals, addition_of, cancel
 
 _FLOW_GONE = (
     "FlowGone: the flow has ended or was deleted, so that no steps can be added to it: begin a new "

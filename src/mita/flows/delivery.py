@@ -43,8 +43,9 @@ from mita.rules.options import options_of
 from mita.rules.states import ALIVE, TERMINAL
 from mita.rules.text import note
 
+from .arrivals import arrive
+
 STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
-CALL_BYTES = 16_000_000  # of what is told in one call to a store
 # Until a flow of many steps looks after one that was retried: each step that is retried moves that,
 # so it looks once, after the last of them. The more steps it has, the longer it takes.
 LARGE_FLOW_WAIT: Wait = SECOND
@@ -125,20 +126,6 @@ def addition_arrivals(adder: str, addition: Addition | None, span: bytes = b"") 
         for receiver in receivers(addition.flow, to)
     ]
     return [*arrivals, Arrival(addition.queue, addition.flow, STORED, b"", addition.needs)]
-
-
-async def arrive(store: Store, arrivals: Sequence[Arrival]) -> list[Answer]:
-    """Tell all of these, as many in a call as a store takes. What was told before stays. Returns an
-    answer for each: `done`, or `taken` if it was told before."""
-    answers: list[Answer] = []
-    while len(answers) < len(arrivals):
-        start = end = len(answers)
-        size = 0
-        while end < min(len(arrivals), start + CALL_JOBS) and (end == start or size <= CALL_BYTES):
-            size += len(arrivals[end].value)
-            end += 1
-        answers += await store.arrive(arrivals[start:end])
-    return answers
 
 
 async def told_before(store: Store, claim: Claim, place: FlowPlace) -> Returned | None:

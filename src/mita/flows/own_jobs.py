@@ -4,6 +4,7 @@ what others tell. Any worker of their queue runs them, between its other work.""
 from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
+from msgspec import Struct
 
 from mita.errors import Rejected
 from mita.events import Emit
@@ -36,21 +37,31 @@ from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
 from .additions import stands
-from .delivery import STORED, arrive, place_of
+from .arrivals import Tell, arrive
+from .delivery import STORED, place_of
 from .patrol import Patrol, find_all, find_steps, state_of
 from .runs import TOO_EARLY_WAIT
 
 _NOTHING = Returned(msgspec.msgpack.encode(None))
 
 
-async def run_own_job(store: Store, claim: Claim, keep: Wait, emit: Emit = ignore_signal) -> Ending:
-    """Run a job of one of the tasks in `FLOW_TASKS`. `keep` is how long cancelled jobs are kept;
-    they are emitted. What cannot be read fails it."""
+class OwnTools(Struct):
+    """What own jobs work with. `keep` is how long cancelled jobs are kept; they are emitted. `tell`
+    tells arrivals; without it each job calls the store by itself."""
+
+    store: Store
+    keep: Wait
+    emit: Emit = ignore_signal
+    tell: Tell | None = None
+
+
+async def run_own_job(tools: OwnTools, claim: Claim) -> Ending:
+    """Run a job of one of the tasks in `FLOW_TASKS`. What cannot be read fails it."""
     place = options_of(claim.options).flow
     if place is None:
         return Unreadable(unreadable("the place of this job in its flow cannot be read"))
     try:
-        return await _RUN[claim.task](store, claim, place, keep, emit)
+        return await _RUN[claim.task](tools, claim, place)
     except UNREADABLE_VALUE as error:
         return Unreadable(unreadable(f"what this flow knows of its steps cannot be read: {error}"))
     except Rejected as error:
@@ -64,15 +75,9 @@ async def run_own_job(store: Store, claim: Claim, keep: Wait, emit: Emit = ignor
 # ---------------------------------------------------------------- gathering
 
 
-async def _gather(
-    store: Store,
-    claim: Claim,
-    place: FlowPlace,
-    keep: Wait,  # noqa: ARG001
-    emit: Emit,  # noqa: ARG001
-) -> Ending:
+async def _gather(tools: OwnTools, claim: Claim, place: FlowPlace) -> Ending:
     """Tell in one what others have told."""
-    told = told_by_sender(await store.once_values(claim.id))
+    told = told_by_sender(await tools.store.once_values(claim.id))
     if len(told) < place.needs:
         return Suspended(When(TOO_EARLY_WAIT))
     whole = together(told.values())
@@ -81,19 +86,19 @@ async def _gather(
         for to in (*place.dependants, *((place.counter,) if place.counter else ()))
         for receiver in receivers(place.flow, to)
     ]
-    await arrive(store, arrivals)
+    await (arrive(tools.store, arrivals) if tools.tell is None else tools.tell(arrivals))
     return _NOTHING
 
 
 # ---------------------------------------------------------------- the flow itself
 
 
-async def _flow(store: Store, claim: Claim, place: FlowPlace, keep: Wait, emit: Emit) -> Ending:
+async def _flow(tools: OwnTools, claim: Claim, place: FlowPlace) -> Ending:
     """End with the flow, or look after it."""
-    spec = read_spec(claim.payload)
+    store, spec = tools.store, read_spec(claim.payload)
     values = await store.once_values(claim.id)
     told = told_by_sender(values)
-    patrol = Patrol(store, claim, spec, keep, emit)
+    patrol = Patrol(store, claim, spec, tools.keep, tools.emit)
     if len(told) >= spec.needs:
         return await _end(store, claim, patrol, values, together(told.values()))
     is_stored = spec.in_transaction or f"{ARRIVAL}{STORED}" in values
@@ -166,7 +171,7 @@ def _failures(failed: list[int], additions: Iterable[Job | None]) -> str:
     return "; ".join(parts)
 
 
-_RUN: dict[str, Callable[[Store, Claim, FlowPlace, Wait, Emit], Awaitable[Ending]]] = {
+_RUN: dict[str, Callable[[OwnTools, Claim, FlowPlace], Awaitable[Ending]]] = {
     FLOW_TASK: _flow,
     ADDED_TASK: _flow,
     GATHER_TASK: _gather,

@@ -29,7 +29,8 @@ from mita.rules.judge import first_line
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
-from .delivery import arrive, cancel, conclude, ended_job, place_of, read_values
+from .arrivals import arrive
+from .delivery import cancel, conclude, ended_job, place_of, read_values
 
 PATROL = "patrol"  # so begins the sender of an arrival that only wakes a step
 ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given up

@@ -23,9 +23,9 @@ from mita.rules.states import TERMINAL
 from mita.tasks.placeholders import fill_in
 
 from .additions import store_added
+from .arrivals import arrive
 from .delivery import (
     EndedJob,
-    arrive,
     cancel_children,
     conclude_and_wake,
     counter_arrivals,

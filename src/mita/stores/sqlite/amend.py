@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from mita.model.flow import Arrival
 from mita.model.job import Asked, State
 from mita.model.outcome import (
@@ -22,8 +24,10 @@ from mita.rules.durable import arrival_name, signal_name, wait_name
 from mita.rules.states import DEAD, allowed
 
 from . import maintenance, once, unique
-from .context import SqliteContext
+from .context import SqliteContext, as_json
 from .settle import delete
+
+read_json = msgspec.json.decode
 
 
 class _Found(NamedTuple):
@@ -137,23 +141,36 @@ def _signal(context: SqliteContext, job: _Found, change: SignalJob) -> Answer:
 
 
 def arrive(context: SqliteContext, arrivals: Sequence[Arrival]) -> list[Answer]:
-    """Tell jobs how others have ended."""
-    return [_arrive(context, arrival) for arrival in arrivals]
-
-
-def _arrive(context: SqliteContext, arrival: Arrival) -> Answer:
-    found = context.row("amend_find", id=arrival.receiver)
-    if found is None:
-        return Answer.UNKNOWN
-    job, name = _Found(*found), arrival_name(arrival.sender)
-    if State(job.state) is State.SUCCEEDED:
-        return Answer.TOO_LATE
-    if once.load(context, job.seq, name) is not None:
-        return Answer.TAKEN
-    once.store(context, job.seq, name, arrival.value)
-    if context.run("arrive", seq=job.seq, now=context.now, needs=arrival.needs):
-        context.topics.add(job.queue)
-    return Answer.DONE
+    """Tell jobs how others have ended. It takes a few statements, however many there are."""
+    ids = as_json({arrival.receiver for arrival in arrivals})
+    found = read_json(context.value("arrive_find", ids=ids))
+    jobs = {id: (seq, queue, state) for id, seq, queue, state in found}
+    answers: list[Answer] = []
+    new: dict[tuple[int, str], Arrival] = {}  # by receiver and name; the first of each counts
+    places: dict[tuple[int, str], int] = {}  # of its answer
+    for arrival in arrivals:
+        seq, _, state = jobs.get(arrival.receiver, (0, "", None))
+        key = seq, arrival_name(arrival.sender)
+        if state in (None, State.SUCCEEDED):
+            answers.append(Answer.UNKNOWN if state is None else Answer.TOO_LATE)
+            continue
+        if key not in new:
+            new[key], places[key] = arrival, len(answers)
+        answers.append(Answer.TAKEN)
+    for seq, name in read_json(context.value("arrive_known", told=as_json(new))):
+        del new[seq, name]
+    if not new:
+        return answers
+    for key in new:
+        answers[places[key]] = Answer.DONE
+    context.run_padded("arrive_store", [(*key, one.value) for key, one in new.items()])
+    needs = as_json({(seq, arrival.needs) for (seq, _), arrival in new.items()})
+    due = read_json(context.value("arrive_enough", needs=needs, now=context.now))
+    if due:
+        context.run("arrive", seqs=as_json(due), now=context.now)
+        queues = {seq: queue for seq, queue, _ in jobs.values()}
+        context.topics.update(queues[seq] for seq in due)
+    return answers
 
 
 def _delete(context: SqliteContext, job: _Found) -> Answer:

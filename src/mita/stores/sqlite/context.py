@@ -24,6 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 STATEMENT_ROWS = 256  # rows in one statement at most
+PADDED_ROWS = 1024  # the same, of a statement whose rows may be repeated
 _to_json = msgspec.json.Encoder().encode
 
 
@@ -89,6 +90,16 @@ class SqliteContext(Struct):
             values = (*shared, *chain.from_iterable(part))
             changed += self.connection.execute(text, values).rowcount
         return changed
+
+    def run_padded(self, name: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run a statement over many rows of values, for which it does not matter if the last row is
+        there several times. It takes fewer statements than `run_many`: beside a busy event loop the
+        interpreter lock makes each statement expensive, and other writers wait for its end."""
+        for at in range(0, len(rows), PADDED_ROWS):
+            some = rows[at : at + PADDED_ROWS]
+            size = 1 << (len(some) - 1).bit_length()
+            values = chain.from_iterable((*some, *[some[-1]] * (size - len(some))))
+            self.connection.execute(self.sql[name, size, len(some[0])], tuple(values))
 
     def texts(self, name: str, rows: Sequence[Sequence[Any]]) -> list[str]:
         """Run a statement that returns one text over many rows of values."""

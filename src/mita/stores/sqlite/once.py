@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from mita.model.job import Claim
 from mita.model.outcome import Progress
 from mita.model.time import Moment
@@ -10,6 +12,7 @@ from mita.stores.shared.views import as_once_value
 
 from .context import SqliteContext
 
+SMALL_VALUES_BYTES = 1_000_000  # of all values of a job, to be read as one text
 SHARED_CODE = 0  # in the column `job`: the value belongs to all jobs
 
 
@@ -27,8 +30,16 @@ def load_once(context: SqliteContext, claim: Claim, name: str, shared: bool) -> 
 
 
 def once_values(context: SqliteContext, id: str) -> dict[str, bytes]:
-    """The values that this job has stored, by name."""
-    return {name: as_once_value(name, value) for name, value in context.rows("once_values", id=id)}
+    """The values that this job has stored, by name. Few bytes are read as one text: beside a busy
+    event loop, the interpreter lock makes each row expensive."""
+    if context.value("once_values_size", id=id) > SMALL_VALUES_BYTES:
+        rows = context.rows("once_values", id=id)
+        return {name: as_once_value(name, value) for name, value in rows}
+    found = msgspec.json.decode(context.value("once_values_small", id=id))
+    return {
+        name: as_once_value(name, None if digits is None else bytes.fromhex(digits))
+        for name, digits in found
+    }
 
 
 def load(context: SqliteContext, job: int, name: str) -> bytes | None:
