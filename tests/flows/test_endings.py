@@ -112,6 +112,16 @@ async def test_a_step_whose_deadline_is_over(it: Ground) -> None:
     assert it.calls == ["always"]
 
 
+async def test_a_step_that_waits_for_its_key_and_is_replaced(it: Ground) -> None:
+    await it.app.hold("gpu", after=60)
+    first = await it.chain(it.work.options(resource="gpu").call("old"))
+    await it.run()
+    assert shown(await first.get())[0] == "running"
+    await it.work.options(resource="gpu", when_busy="replace").enqueue("new")
+    assert await it.ended(first) == CANCELLED
+    assert it.calls == ["always"]
+
+
 async def test_a_step_that_is_skipped_because_its_key_is_busy(it: Ground) -> None:
     await it.app.hold("gpu", after=60)
     run = await it.chain(it.work.options(resource="gpu", when_busy="skip").call("x"))

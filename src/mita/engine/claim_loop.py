@@ -285,6 +285,8 @@ def _log_one_busy(busy: Busy) -> None:
     text = "its resource key is busy: postponed until it is free; this costs no attempt"
     if busy.ended:
         text = "its resource key is busy: cancelled, as its when_busy says"
+    if busy.replaced:
+        text = "a newer job waits for its resource key now: cancelled, as its when_busy says"
     elif busy.at_rate:
         text = "its rate has no token: postponed until it has one; this costs no attempt"
     facts = {"job": busy.id, "task": busy.task, "queue": busy.queue, "event": event}

@@ -255,7 +255,7 @@ class Counters:
         """Count a job whose key was busy, or whose rate had no token. A job that does not wait for
         its key also ends."""
         counts = self.of(busy.queue, busy.task)
-        counts.moved[busy_reason(busy)] += 1
+        counts.moved[busy_reason(busy)] += not busy.replaced  # it was counted when it began to wait
         counts.rate_waits += busy.at_rate
         counts.finished[Kind.CANCELLED] += busy.ended
 

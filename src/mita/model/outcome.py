@@ -117,13 +117,15 @@ class Held(StrEnum):
 
 class Busy(Struct, frozen=True):
     """A job that could not pass one of its gates. `ended`: it does not wait for the key, and was
-    cancelled. `at_rate`: the key was free, and its rate had no token."""
+    cancelled. `at_rate`: the key was free, and its rate had no token. `replaced`: it had waited for
+    the key, and was cancelled because a newer job waits for it now."""
 
     id: str
     task: str
     queue: str
     ended: bool = False
     at_rate: bool = False
+    replaced: bool = False
 
 
 class ClaimResult(Struct, frozen=True):

@@ -111,6 +111,8 @@ def _replace_others(context: MemoryContext, job: Job, key: str) -> None:
         older = context.state.records[id]
         context.note(older, TimelineKind.REPLACED, replaced_note(job.id))
         finish(context, older, State.CANCELLED, BUSY_RETENTION)
+        replaced = Busy(id, older.job.task, older.job.queue, ended=True, replaced=True)
+        context.busy.append(replaced)
 
 
 def _again(context: MemoryContext, queues: Sequence[str]) -> Wait | None:

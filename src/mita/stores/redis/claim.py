@@ -74,8 +74,8 @@ async def _settle_and_claim(
     if len(claims) < len(fixed):
         await set_aside_claimed(context, queues, now)
     busy = [
-        Busy(as_name(id), as_name(task), queue.decode(), ended == 1, at_rate == 1)
-        for queue, id, task, ended, at_rate in turned_away
+        Busy(as_name(id), as_name(task), queue.decode(), ended == 1, at_rate == 1, replaced == 1)
+        for queue, id, task, ended, at_rate, replaced in turned_away
     ]
     return ClaimResult(took, claims, again, busy)
 

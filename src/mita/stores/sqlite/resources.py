@@ -114,19 +114,29 @@ class Admission:
     def _apply_busy_policy(self, row: Any, key: str, policy: BusyPolicy) -> None:
         """Apply the policy of a job that cannot pass the gate of this key."""
         context, seq, id = self._context, row[0], row[ID]
+        self._busy.append(
+            Busy(id, row[TASK], self._queue, policy.ends, at_rate=policy is RATE_POLICY)
+        )
         if policy.replaces:
-            waiting = context.rows("key_waiters", queue=self._queue, key=key, limit=ALL_JOBS)
-            replaced = [other for other, *_ in waiting]
-            _end(context, replaced, busy=0)
-            for other in replaced:
-                context.note(other, TimelineKind.REPLACED, replaced_note(id))
+            self._replace_others(id, key)
         if policy.ends:
             _end(context, [seq], busy=1)
         else:
             context.run("claim_block", seq=seq, key=key)
         context.note(seq, policy.line, policy.note(key))
-        at_rate = policy is RATE_POLICY
-        self._busy.append(Busy(id, row[TASK], self._queue, policy.ends, at_rate))
+
+    def _replace_others(self, id: str, key: str) -> None:
+        """End the other jobs that wait at the key where the job with this id has to wait."""
+        context = self._context
+        waiting = context.rows("key_waiters", queue=self._queue, key=key, limit=ALL_JOBS)
+        replaced = [other for other, *_ in waiting]
+        found = context.rows("key_replaced", seqs=as_json(replaced))
+        self._busy += [
+            Busy(other, task, self._queue, ended=True, replaced=True) for other, task in found
+        ]
+        _end(context, replaced, busy=0)
+        for other in replaced:
+            context.note(other, TimelineKind.REPLACED, replaced_note(id))
 
     def finish(self) -> None:
         """Store the numbers of the rates, and who has which key."""

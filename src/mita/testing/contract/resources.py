@@ -238,7 +238,12 @@ async def test_a_job_with_the_policy_replace_cancels_those_that_wait(store: Stor
     old, older = await blocked(store), await blocked(store)
     elsewhere = await running(store, resource="other")
     new = await put(store, resource=KEY, when_busy=WhenBusy.REPLACE)
-    assert await claimed_ids(store) == []
+    turn = await store.claim([QUEUE], 10, LONG, "w1")
+    assert not turn.claims
+    assert sorted((busy.id, busy.ended, busy.replaced) for busy in turn.busy) == sorted(
+        [(new, False, False), (old, True, True), (older, True, True)]
+    )
+    assert {(busy.task, busy.queue) for busy in turn.busy} == {(jobs(1)[0].task, QUEUE)}
     for id in (old, older):
         after = await look(store, id)
         assert (after.state, after.busy) == (State.CANCELLED, 1)

@@ -206,13 +206,15 @@ async def _turn_away(
         await finish(tx, located, policy.state, BUSY_RETENTION, **changes)
         return
     if policy.replaces:
-        await _replace_others(tx, record, gate.key)
+        taken.turned_away += await _replace_others(tx, record, gate.key)
     taken.blocked_at.add((record.queue, gate.key))
     await change(tx, located, state=policy.state, blocked_at=gate.key, **changes)
     await arm(tx, record.queue, gate)
 
 
-async def _replace_others(tx: StreamTransaction, record: NatsJob, key: str) -> None:
+async def _replace_others(tx: StreamTransaction, record: NatsJob, key: str) -> list[Busy]:
+    """End the other jobs that wait at the key where this one has to wait. Returns them."""
+    replaced: list[Busy] = []
     waiters, _ = await waiters_of(tx, record.queue, key)
     for located in await tx.jobs(waiter.id for waiter in waiters):
         older = located.record
@@ -220,3 +222,5 @@ async def _replace_others(tx: StreamTransaction, record: NatsJob, key: str) -> N
             note = replaced_note(record.id)
             entry = timeline_with(older, tx.now, TimelineKind.REPLACED, note)
             await finish(tx, located, State.CANCELLED, BUSY_RETENTION, **entry)
+            replaced.append(Busy(older.id, older.task, older.queue, ended=True, replaced=True))
+    return replaced

@@ -70,12 +70,11 @@ def admit(
         more = (*more, query("key_behind"))
     other_wakes = states.has_other_wakes
     queries = [_take(free, lease, worker), hold_further(further_keys(free)), *turn_away(busy)]
-    answers = yield RoundTrip(
-        *queries, states.store(), resources.aside(unreadable), *more, last=True
-    )
+    trip = RoundTrip(*queries, states.store(), resources.aside(unreadable), *more, last=True)
+    answers = yield trip
     taken = {id for (id,) in answers[0]} if free else set()
     claims = [claim for claim in free if claim.id in taken]
-    return Admitted(claims, as_busy(busy), other_wakes)
+    return Admitted(claims, as_busy(busy) + replaced(trip, answers), other_wakes)
 
 
 def _decide(
@@ -137,6 +136,16 @@ def as_busy(away: list[TurnedAway]) -> list[Busy]:
     return [
         Busy(one.id, one.task, one.queue, one.policy.ends, one.policy is RATE_POLICY)
         for one in away
+    ]
+
+
+def replaced(trip: RoundTrip, answers: Sequence[Rows]) -> list[Busy]:
+    """The jobs that others have replaced at their keys, from the answers to these statements."""
+    return [
+        Busy(id, task, queue, ended=True, replaced=True)
+        for asked, rows in zip(trip.queries, answers, strict=True)
+        if asked.name == "claim_replace"
+        for id, task, queue in rows
     ]
 
 

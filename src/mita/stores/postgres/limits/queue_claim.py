@@ -81,20 +81,21 @@ class QueueClaim:
         if stored is not None and stored.interval_us and started.free:
             tokens = query("claim_tokens", queue=self._queue, tat_us=tat_us)
         start = started.start(self._lease, self._worker)
-        answers = yield RoundTrip(
+        trip = RoundTrip(
             start,
             *started.others(self._queue),
             tokens,
             last=True,
             synced=stored is not None or started.states is not None,
         )
+        answers = yield trip
         if start is not None:
             found, _ = codec.claims(answers[0])
             # the time of a start is the time for which the tokens were counted
             now = self.header.now if started.states is None else started.states.now
             by_id = {claim.id: replace(claim, at=now) for claim in found}
             self.claims += [by_id[job.id] for job in started.free if job.id in by_id]
-        self.busy += admit.as_busy(started.away)
+        self.busy += admit.as_busy(started.away) + admit.replaced(trip, answers)
 
     def _next_start(self, started: "StartedJobs", stored: StoredLimit | None, tat_us: int) -> None:
         """When to claim from this queue again. A full queue notifies when a run ends."""

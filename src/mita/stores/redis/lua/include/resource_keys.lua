@@ -117,6 +117,7 @@ local function replace_waiting(q, r, key, now)
     elseif older then
       note(q, older, now, TimelineKind.REPLACED, REPLACED_NOTE .. r.id)
       finish(q, older, State.CANCELLED, BUSY_RETENTION_MS, now)
+      busy[#busy + 1] = { q.name, older.id, older.task, 1, 0, 1 }
     end
   end
 end
@@ -129,7 +130,7 @@ local function apply_busy_policy(q, r, gate, lacks_token, now)
   if lacks_token then policy = RATE_POLICY end
   r.busy = r.busy + 1
   r.in_no_index = true
-  busy[#busy + 1] = { q.name, r.id, r.task, policy.ends and 1 or 0, lacks_token and 1 or 0 }
+  busy[#busy + 1] = { q.name, r.id, r.task, policy.ends and 1 or 0, lacks_token and 1 or 0, 0 }
   if gate.interval and gate.interval > 0 then gates().keep_level(q, gate) end
   if policy.replaces then replace_waiting(q, r, gate.key, now) end
   note(q, r, now, policy.line, gate.key .. (lacks_token and RATE_NOTE or BUSY_NOTE))
