@@ -4,7 +4,6 @@ pytest imports every plugin that is installed. So this module is outside of the 
 test run that does not use the fixture does not import Mita."""
 
 import inspect
-import os
 import sys
 from collections.abc import Iterator
 from functools import wraps
@@ -52,7 +51,7 @@ def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
     """If the setting `mita_app` names the app, refuse jobs outside of labs: they would be real."""
     if not session.config.getini("mita_app") or session.config.option.collectonly:
         return (yield)
-    with _load(session.config).using_sync(store=_refuse):
+    with _load(session.config, session.config.getini("mita_app")).using_sync(store=_refuse):
         return (yield)
 
 
@@ -62,7 +61,16 @@ def _refuse() -> NoReturn:
     raise UsageError(_OUTSIDE)
 
 
-def _load(config: pytest.Config) -> "Mita":
+def _target(config: pytest.Config) -> str:
+    """The app, as `module:app`, of the setting `mita_app`, `$MITA_APP` or `[tool.mita]`; empty if
+    there is none."""
+    from mita.project import settings
+
+    found = settings(config.rootpath).get("app")
+    return str(config.getini("mita_app") or (found.value if found is not None else ""))
+
+
+def _load(config: pytest.Config, target: str) -> "Mita":
     from mita import UsageError
     from mita.cli.loading import load
 
@@ -70,17 +78,19 @@ def _load(config: pytest.Config) -> "Mita":
     if root not in sys.path:
         sys.path.insert(0, root)
     try:
-        return load(config.getini("mita_app") or os.environ["MITA_APP"])
+        return load(target)
     except UsageError as error:
         raise pytest.UsageError(f"mita_app: {error}") from error
 
 
 @pytest.fixture(scope="session")
 def mita_app(pytestconfig: pytest.Config) -> "Mita":
-    """The app that the setting `mita_app` or `$MITA_APP` names. Override it to return another."""
-    if not (pytestconfig.getini("mita_app") or os.environ.get("MITA_APP")):
+    """The app that the setting `mita_app`, `$MITA_APP` or `[tool.mita]` names. Override it to
+    return another."""
+    target = _target(pytestconfig)
+    if not target:
         pytest.fail(_NO_APP, pytrace=False)
-    return _load(pytestconfig)
+    return _load(pytestconfig, target)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from unittest.mock import ANY
 import pytest
 from pydantic import BaseModel
 
-from mita import Every, Mita, UsageError
+from mita import Every, Keyring, Mita, UsageError
 from mita.testing import lab
 
 
@@ -104,6 +104,20 @@ def test_jobs_of_handlers_repeats_and_flows_are_there_and_twins_are_not(app: Mit
             ["from a handler", "from a repeat", "from a flow", "from a flow", "unique"]
         )
         assert {job.task for job in it.enqueued()} == {"outer", "send"}
+
+
+def test_encrypted_arguments_can_be_compared() -> None:
+    app = Mita("memory://", keyring=Keyring(current="k1", keys={"k1": Keyring.new_key()}))
+
+    @app.task
+    def send(to: str) -> str:
+        return to
+
+    with lab(app) as it:
+        job = send.enqueue_sync("Ada")
+        it.assert_enqueued(send, "Ada", count=1)
+        assert it.drain_sync() == 1
+        assert job.result_sync() == "Ada"
 
 
 def test_tags(app: Mita) -> None:

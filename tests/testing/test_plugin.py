@@ -202,6 +202,14 @@ def test_it_says_how_to_name_the_app(pytester: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines('*mita_app = "shop.jobs:app"*')
 
 
+def test_the_app_of_the_project(pytester: pytest.Pytester) -> None:
+    """`[tool.mita]` names the app for commands, and so for the fixture."""
+    settings(pytester, mita_app="")
+    pytester.makepyprojecttoml('[tool.mita]\napp = "jobs:app"\n')
+    pytester.makepyfile(test_jobs="def test_one(mita_lab): assert mita_lab.drain_sync() == 0")
+    assert pytester.runpytest_inprocess(*MITA).parseoutcomes() == {"passed": 1}
+
+
 def test_an_app_that_cannot_be_imported(pytester: pytest.Pytester) -> None:
     settings(pytester, mita_app="jbos:app")
     pytester.makepyfile("def test_one(): ...")

@@ -1,7 +1,7 @@
 """An outbox: jobs that are written in the user's transaction and sent to the store after it."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, Self
 
 from mita.errors import UsageError
 from mita.model.outbox import OutboxRow, OutboxView
@@ -23,6 +23,9 @@ class JobOutbox(TransactionalEnqueue, Protocol):
         """Send rows to the store until it is cancelled. One relay of many does this; the others
         stand by. `relay` is its name in the log. It waits for a database or a store that is
         unreachable."""
+
+    def named(self, name: str) -> Self:
+        """Return an outbox in the same table with rows of its own."""
 
     async def create(self) -> None:
         """Create the table, unless it is there."""

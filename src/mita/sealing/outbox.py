@@ -16,10 +16,14 @@ class SealedOutbox:
 
     def __init__(self, outbox: JobOutbox, keyring: Keyring) -> None:
         self.behind: Any = outbox
-        self._box = SealingBox(keyring)
+        self._keyring, self._box = keyring, SealingBox(keyring)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.behind, name)
+
+    def named(self, name: str) -> "SealedOutbox":
+        """Return an outbox in the same table with rows of its own, which encrypts, too."""
+        return SealedOutbox(self.behind.named(name), self._keyring)
 
     async def enqueue_in(self, connection: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """Write jobs with encrypted arguments, in the user's transaction."""

@@ -3,19 +3,22 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from secrets import token_hex
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakSet
 
 from mita.app import Mita
 from mita.engine.shared_values import SharedValues
-from mita.errors import UsageError
+from mita.errors import MitaError, UsageError
 from mita.events.signals import Enqueued, Signal
+from mita.ports.outbox import JobOutbox
 from mita.ports.store import Store
 
 from .awaited import check_awaited, check_sync
 from .calling_thread import CallingThread
 from .clock import FakeClock
+from .lab_outbox import LabOutbox
 from .lab_runs import LabInline
 from .own_space import LabSpace
 
@@ -39,6 +42,7 @@ class LabBlock:
         self._inlines: WeakKeyDictionary[
             asyncio.AbstractEventLoop, tuple[LabInline, AsyncGenerator[None, None]]
         ] = WeakKeyDictionary()
+        self._outbox: LabOutbox | None = None
         self._order: dict[str, int] = {}  # of the ids that were enqueued
         self._is_open = self._has_left = False
 
@@ -82,6 +86,10 @@ class LabBlock:
             self._space.url, namespace=self._space.namespace, clock=clock
         )
         self._using.__enter__()
+        self._outbox_of_app = self.app._outbox  # noqa: SLF001
+        if self._outbox_of_app is not None:
+            self._outbox = LabOutbox(self._outbox_of_app, f"lab_{token_hex(5)}")
+            self._use_outbox(cast(JobOutbox, self._outbox))
         self.app._watch.add(self._note)  # noqa: SLF001
         _apps_in_labs.add(self.app)
         self._is_open = True
@@ -116,8 +124,10 @@ class LabBlock:
         if not self._is_open:
             return
         try:
-            _, keeper = self._inlines.pop(asyncio.get_running_loop(), (None, None))
-            if keeper is not None:
+            inline, keeper = self._inlines.pop(asyncio.get_running_loop(), (None, None))
+            if inline is not None and keeper is not None:
+                with suppress(MitaError):  # the database may be gone already
+                    await inline.relay()  # rows that are left would stay there
                 await keeper.aclose()
         finally:
             await self.app._close_here()  # noqa: SLF001
@@ -143,6 +153,7 @@ class LabBlock:
             self._is_open, self._has_left = False, True
             _apps_in_labs.discard(self.app)
             self.app._watch.remove(self._note)  # noqa: SLF001
+            self._use_outbox(self._outbox_of_app)
             self._using.__exit__(None, None, None)
             try:
                 if self._space.namespace is not None or self._space.scheme == "sqlite":
@@ -150,6 +161,9 @@ class LabBlock:
             finally:
                 if not self._portal_was_open:
                     portal.close()
+
+    def _use_outbox(self, outbox: JobOutbox | None) -> None:
+        self.app._outbox = self.app._sender.outbox = outbox  # noqa: SLF001
 
     def _note(self, signal: Signal) -> None:
         """Note the order in which jobs are enqueued: their ids do not tell it within a
@@ -174,6 +188,7 @@ class LabBlock:
             await anext(keeper)
             inline = LabInline(store, registry.known, self.app.kept, self._roll, shared)
             inline.caller, inline.time_limit = self._caller, self._time_limit
+            inline.outbox = self._outbox
             self._inlines[loop] = inline, keeper
         return self._inline
 

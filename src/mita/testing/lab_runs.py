@@ -21,6 +21,7 @@ from mita.tasks.calls import unknown_task
 
 from .calling_thread import CallingThread
 from .clock import FakeClock
+from .lab_outbox import LabOutbox
 
 MOST_RUNS = 100_000  # jobs that lead to new jobs for ever must not hang a test
 STOP_S = 1.0  # for a handler that is told to stop
@@ -47,11 +48,13 @@ class LabInline(Inline):
 
     caller: CallingThread
     time_limit: float
+    outbox: LabOutbox | None = None
 
     async def run_until(self, clock: FakeClock, end: Moment, raises: bool) -> LabResult:
         """Run what is due, and move the clock from due time to due time until `end`. Stops at the
         first error if `raises`."""
         await self.shared.start()
+        await self.relay()
         runs, unseen, names = 0, 0, dict[str, int]()
         while True:
             claims, run, wait = await self.step()
@@ -63,7 +66,7 @@ class LabInline(Inline):
                 error = self._surfacing(run, raises)
                 if error is not None:
                     return LabResult(runs, error)
-            if claims:
+            if claims or await self.relay():
                 unseen = 0
             elif wait is not None and clock.now() + wait <= end:
                 clock.move_ms(wait)
@@ -72,6 +75,10 @@ class LabInline(Inline):
                 await asyncio.sleep(UNSEEN_S)
             else:
                 return LabResult(runs)
+
+    async def relay(self) -> bool:
+        """Send the rows of the outbox to the store. Returns whether there were any."""
+        return self.outbox is not None and await self.outbox.send(self._store, self.time_limit)
 
     async def _is_drained(self) -> bool:
         """Whether a claim that found nothing proves that nothing is due."""

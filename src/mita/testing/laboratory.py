@@ -190,6 +190,8 @@ class Lab(LabBlock):
 
     async def _read_jobs(self) -> tuple[list[Job], Moment]:
         store = await self.app._pool.store()  # noqa: SLF001
+        if self._outbox is not None:
+            await self._outbox.send(store, self._time_limit)
         jobs: list[Job] = []
         page = await store.page(JobFilter(), None, PAGE_JOBS)
         jobs += page.jobs

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 from weakref import WeakSet
 
 from mita.errors import MitaError, UsageError
@@ -61,6 +62,12 @@ class Outbox:
         self._checked: WeakSet[Any] = WeakSet()  # connections of the user that can be used
         if django is None:
             self._location  # noqa: B018  (a wrong URL is refused here, not at the first job)
+
+    def named(self, name: str) -> Self:
+        """Return an outbox in the same table with rows of its own, as that of another app."""
+        other = copy(self)
+        other._name = check_namespace(name)  # noqa: SLF001
+        return other
 
     @cached_property
     def _location(self) -> Location:
