@@ -8,7 +8,7 @@ RUN    := $(VENV)/.ready-to-run
 READY  := $(VENV)/.ready
 DOCS   := build/docs-venv
 
-.PHONY: demo test check bench soak docs clean
+.PHONY: demo test check bench soak docs clean django-suite frameworks
 
 $(RUN): requirements/run.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -51,6 +51,12 @@ $(DOCS)/.ready: requirements/docs.txt
 docs: $(DOCS)/.ready  ## build the site of the documentation into build/site, and check its links
 	@NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build
 	@$(DOCS)/bin/python -m tools.site.check build/site
+
+django-suite: $(READY)  ## run Django's own tests of task backends; needs PYTHON=python3.12 or later, and its VENV=
+	$(BIN)/python -m tools.django_suite
+
+frameworks: $(READY)  ## run the tests of integrations with the oldest versions that they claim
+	$(BIN)/python -m tools.frameworks $(ARGS)
 
 clean:           ## delete everything that the other targets installed or built
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

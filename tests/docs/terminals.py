@@ -33,7 +33,7 @@ ENVIRONMENT = {
 }
 # programs that run until they are stopped
 _STAYS = re.compile(
-    r"^mita .*\b(worker|scheduler|web|relay|top)\b(?!.*--(until-empty|help))"
+    r"^(python manage\.py )?mita .*\b(worker|scheduler|web|relay|top)\b(?!.*--(until-empty|help))"
     r"|^uvicorn |^(flask|litestar) .*\brun\b"
 )
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")

@@ -4,6 +4,7 @@ folder, with real files, real workers and the commands that they show. `reader.p
 from collections.abc import Sequence
 from pathlib import Path
 
+import django
 import pytest
 
 from . import pages
@@ -33,6 +34,8 @@ def test_a_newcomer_can_follow_the_tutorial(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", FOLLOWED, ids=pages.name)
 def test_a_newcomer_can_follow_the_page(page: Path, tmp_path: Path) -> None:
+    if page.name == "django-tasks.md" and django.VERSION < (6, 0):
+        pytest.skip("the page needs Django 6, and that Python 3.12")
     follow([page], tmp_path)
 
 
