@@ -72,10 +72,10 @@ from mita.tasks import (
     Unavailable,
 )
 from mita.tasks import Bound as BoundTask
+from mita.tasks.choices import Choices as JobOptions
+from mita.tasks.choices import TaskChoices as TaskOptions
 from mita.tasks.flow_step import Step
 from mita.tasks.job import Scope as OnceScope
-from mita.tasks.options import Choices as JobOptions
-from mita.tasks.options import TaskChoices as TaskOptions
 
 __all__ = [
     "Abort",

@@ -48,14 +48,20 @@ class Mita(Observable, Composed):
 
         job = await greet.enqueue("Ada")
 
-    The default URL is `$MITA_URL`, else that of `[tool.mita]` in pyproject.toml, else
-    `sqlite:///mita.db`. Instead of a URL, `store` takes a
-    factory for a store of your own. Nothing is opened until it is used. Succeeded jobs are kept for
-    `keep` (seconds or a timedelta; 0 deletes them at once) but at most `keep_most` per queue,
-    failed and cancelled jobs for `keep_failed`. A ready job rises by one priority for each `ageing`
-    (seconds) that it waits; None makes priorities strict. `outbox` (of `mita.contrib.outbox`) takes
-    the jobs of `task.using(connection)` if the store cannot be part of your transactions. A
-    `keyring` encrypts what your jobs carry. The `_sync` methods are for code that is not async."""
+    `url` says where the jobs are stored; without it, `$MITA_URL` does, or else `[tool.mita]` in
+    pyproject.toml, or else it is `sqlite:///mita.db`. Instead of a URL, `store` takes a factory for
+    a store of your own. Apps with different `namespace`s do not share jobs. Nothing is opened until
+    it is used.
+
+    Succeeded jobs are kept for `keep` (seconds or a timedelta; 0 deletes them at once) but at most
+    `keep_most` per queue, failed and cancelled jobs for `keep_failed`. The arguments of a job may
+    have up to `payload_limit` bytes. `retry` is for all tasks that do not say otherwise. A ready
+    job rises by one priority for each `ageing` (seconds) that it waits; None makes priorities
+    strict. `outbox` (of `mita.contrib.outbox`) takes the jobs of `task.using(connection)` if the
+    store cannot be part of your transactions. A `keyring` encrypts what your jobs carry.
+
+    The `_sync` methods are for code that is not async. Raises `UsageError` for settings that make
+    no sense; methods that use the store raise `StoreError` if that fails."""
 
     def __init__(
         self,
@@ -94,8 +100,11 @@ class Mita(Observable, Composed):
         sender = JobSender(self._pool.store, self, events, self._portal, jobs_out)
         self._registry = Registry(sender, Options.of(retry), payload_limit)
         self.tasks: Mapping[str, Task[Any, Any]] = MappingProxyType(self._registry.tasks)
+        """The tasks of this app by their names, read-only."""
         self._known = MappingProxyType(self._registry.known)  # also by their aliases
         self.task = Declare(self._registry, {})
+        """The decorator that makes a task of a function: `@app.task`, or `@app.task(queue="mail")`
+        with the options of `TaskOptions`."""
         kept = Retention(succeeded=self._settings.keep, failed=self._settings.keep_failed)
         super().__init__(sender, self._known, kept, self._portal, events)
 
@@ -124,7 +133,7 @@ class Mita(Observable, Composed):
         return None if isinstance(source, StoreURL) else source
 
     def find_task(self, name: str) -> Task[Any, Any]:
-        """Return the task of this name or alias. Raises `UsageError` if there is none."""
+        """Return the task of this `name` or alias. Raises `UsageError` if there is none."""
         try:
             return self._known[name]
         except KeyError:
@@ -151,17 +160,24 @@ class Mita(Observable, Composed):
         max_jobs: int | None = None,
         verbose: bool = False,
     ) -> Worker:
-        """Return a worker for these queues (None: all queues except those in `exclude`). `await
-        worker.run()` runs jobs until `worker.stop()`, until no job is ready or running
-        (`until_empty`), or until it has run `max_jobs` jobs. Failures are logged with their
-        traceback; with `verbose`, successes are logged with their duration.
+        """Return a worker. `await worker.run()` runs jobs until `worker.stop()`, until no job is
+        ready or running (`until_empty`), or until it has run `max_jobs` jobs.
 
-        Tasks with `executor="process"` run in at most `handler_processes` processes (None: one for
-        each processor), which import this app as `target`, "module:app" (None: find it).
+        It serves these `queues` (None: all queues except those in `exclude`), runs up to
+        `concurrency` handlers at once, and sync handlers on `threads`. Tasks with
+        `executor="process"` run in at most `handler_processes` processes (None: one for each
+        processor), which import this app as `target`, "module:app" (None: find it).
 
-        `metrics` is an address, for example `127.0.0.1:9000`, at which Prometheus can read the
-        metrics while the worker runs, and a process manager `/live` and `/ready`. `health` is an
-        address for these two alone, without the extra `metrics`."""
+        A claim is valid for `lease` seconds without a heartbeat. A worker that stops waits up to
+        `grace` seconds for its handlers. `schedule=False`: it does not fire repeats;
+        `schedule_lock` is for how many seconds one of many workers holds the lock for that. It
+        looks for new jobs every `poll` seconds if the store cannot wake it.
+
+        `name` is shown to people. `metrics` is an address, for example `127.0.0.1:9000`, at which
+        Prometheus can read the metrics while the worker runs, and a process manager `/live` and
+        `/ready`. `health` is an address for these two alone, without the extra `metrics`. Failures
+        are logged with their traceback; with `verbose`, successes are logged with their duration.
+        Raises `UsageError` for settings that make no sense."""
         for named, given in (("queues", queues), ("exclude", exclude)):
             if isinstance(given, str):
                 raise UsageError(f"{named}={given!r}: give a list, [{given!r}]")
@@ -207,7 +223,9 @@ class Mita(Observable, Composed):
         health: str | None = None,
     ) -> StandaloneScheduler:
         """Return a standalone scheduler, which fires repeats and runs no jobs: `await
-        scheduler.run()` until `scheduler.stop()`. `metrics` and `health` are as for a worker."""
+        scheduler.run()` until `scheduler.stop()`. One of many schedulers holds the `lock` for so
+        many seconds; `poll`, `name`, `metrics` and `health` are as for a worker. Raises
+        `UsageError` for settings that make no sense."""
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
         return StandaloneScheduler(
             self._pool.new,
@@ -220,8 +238,8 @@ class Mita(Observable, Composed):
 
     def relay(self, *, name: str = "", metrics: str | None = None) -> StandaloneRelay:
         """Return a standalone relay, which sends the rows of the outbox to the store and runs no
-        jobs: `await relay.run()` until `relay.stop()`. Every worker relays, too. Raises
-        `UsageError` if the app has no outbox."""
+        jobs: `await relay.run()` until `relay.stop()`. Every worker relays, too. `name` and
+        `metrics` are as for a worker. Raises `UsageError` if the app has no outbox."""
         served = self._served(metrics)
         return StandaloneRelay(self._pool.new, self.outbox, self._watch, served, name)
 
@@ -252,9 +270,10 @@ class Mita(Observable, Composed):
         create: bool = True,
     ) -> AsyncIterator[Self]:
         """Use the same tasks on another store until the end of the block: `async with
-        app.using("memory://"): …`. Give a URL or a `store` factory, as to `Mita`. A `clock`
-        replaces the store's clock, for tests. `create=False`: never create the database; the first
-        use raises `StoreMissing` if there is none."""
+        app.using("memory://"): …`. Give a `url` or a `store` factory, and a `namespace`, as to
+        `Mita`. A `clock` replaces the store's clock, for tests. `create=False`: never create the
+        database; the first use raises `StoreMissing` if there is none. Raises `UsageError` for a
+        URL that makes no sense."""
         before, other = self._pool, self._other_pool(url, store, namespace, clock, create)
         self._use(other)
         try:

@@ -45,15 +45,17 @@ class Observable(Client):
         """Call `listener` with lists of the `JobEvent`s of this process: of this app's workers,
         schedulers and calls. It runs on a thread of its own until you call `.stop()` of the
         returned object. If it raises, that is logged; if it is too slow, events are dropped
-        (`.dropped` counts them). Jobs are never affected. `kinds`: only events of these kinds."""
+        (`.dropped` counts them). Jobs are never affected. `kinds`: only events of these kinds.
+        Raises `UsageError` if `listener` is no function."""
         if not callable(listener):
             raise UsageError(f"listen({listener!r}): give a function that takes a list of events")
         return self._watch.listen(listener, check_kinds(kinds))
 
     def events(self, queue: str | None = None, kinds: Iterable[str] | None = None) -> Events:
-        """Subscribe to the events of a queue (None: of all queues) in all processes, from now on:
+        """Subscribe to the events of a `queue` (None: of all queues) in all processes, from now on:
         `async for event in app.events(): …`. A reader that is too slow loses the oldest events and
-        gets a `missed` event. `kinds`: only events of these kinds."""
+        gets a `missed` event. `kinds`: only events of these kinds. Raises `UsageError` for an
+        unknown kind."""
         events = Events(
             self._pool.new,
             None if queue is None else check_name("queue", queue),
@@ -70,8 +72,9 @@ class Observable(Client):
 
     def metrics(self, registry: "CollectorRegistry | None" = None) -> None:
         """Count the events of this process from now on, and add the metrics to a Prometheus
-        registry (None: the default one). A worker with a `metrics` address does this itself. If
-        several apps use one registry, it shows their sums. Needs the extra `metrics`."""
+        `registry` (None: the default one). A worker with a `metrics` address does this itself. If
+        several apps use one registry, it shows their sums. Needs the extra `metrics`. Raises
+        `UsageError` for something that is no registry."""
         source = self._counted()
         from prometheus_client import REGISTRY
 

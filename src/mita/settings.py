@@ -62,8 +62,8 @@ class StoreURL(Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The file of a `sqlite` URL: three slashes for a relative path, four for an absolute
-        one."""
+        """The file of a `sqlite` URL: three slashes for a relative path, four for an absolute one.
+        Raises `UsageError` if it names none."""
         rest = self.text.removeprefix("sqlite://")
         if not rest.startswith("/") or len(rest) < 2:
             raise UsageError(

@@ -3,8 +3,8 @@
 - Pages that are kept outside `docs` belong to the site, too: README.md is its home page.
 - A link to another file of the repository becomes a link to a copy of that file.
 - A page that `mkdocs.yml` does not name is added to the end of the part of its folder.
-- The reference has a section for each module of `mita.contrib`, and for each public name of `mita`
-  that no page names.
+- The reference has a section for each module of `mita.contrib`, for each name of `mita.testing`,
+  and for each public name of `mita` that no page names.
 
 MkDocs calls the functions whose names begin with `on_`."""
 
@@ -25,7 +25,6 @@ OUTSIDE = {
     "tests/README.md": "inside/tests.md",
     "benchmarks/README.md": "inside/benchmarks.md",
 }
-OTHERS = "reference/records.md"  # the page for public names that no other page names
 # the part of the navigation to which the pages of a folder belong
 PARTS = {
     "tutorial": "Tutorial",
@@ -88,8 +87,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Lead the links that leave `docs` to where the site has these files."""
     del config, files
     path: str = page.file.src_uri
-    if added := {"reference/contrib.md": contrib_modules, OTHERS: other_names}.get(path):
-        markdown += "".join(f"\n\n::: {name}\n" for name in added())
+    if path in ADDED:
+        markdown += "".join(f"\n\n::: {name}\n" for name in ADDED[path]())
     return markdown if path in OUTSIDE.values() else _moved(markdown, f"docs/{path}", path)
 
 
@@ -108,6 +107,20 @@ def other_names() -> list[str]:
     pages = "".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
     named = re.findall(r"^::: mita\.(\w+)$", pages, re.MULTILINE)
     return [f"mita.{name}" for name in public if name not in named]
+
+
+def testing_names() -> list[str]:
+    """The public names of `mita.testing`."""
+    module = (ROOT / "src" / "mita" / "testing" / "__init__.py").read_text()
+    names = re.findall(r"import \w+ as (\w+)$", module, re.MULTILINE)
+    return [f"mita.testing.{name}" for name in names]
+
+
+ADDED = {
+    "reference/contrib.md": contrib_modules,
+    "reference/testing.md": testing_names,
+    "reference/records.md": other_names,
+}
 
 
 def _copied(text: str, page: str) -> Iterator[str]:

@@ -33,7 +33,9 @@ from mita.twins import RunSync, sync_twin
 from .filters import FILTERS, JobFilters, job_filter
 
 Confirm: TypeAlias = Callable[[int], bool]
+"""Gets the number of jobs before anything is changed. If it returns False, nothing is changed."""
 ShowProgress: TypeAlias = Callable[[int, int], object]
+"""Gets the number of jobs that are done, and the total, after each batch."""
 
 _DONE = {
     CancelJob: "cancelled",
@@ -74,7 +76,13 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Cancel every waiting or running job that matches; see `jobs` for the filters."""
+        """Cancel every waiting or running job that matches. The `reason` is stored in their
+        timelines.
+
+        The `filters` are those of `jobs`; without any, `all=True` selects every job. With `dry_run`
+        jobs are only counted. `confirm` gets their number before anything is changed, and stops it
+        by returning False. `progress` gets the number done and the total after each 1,000 jobs.
+        Raises `UsageError` without a filter and without `all`."""
         change = CancelJob(self._keep.failed, note(reason))
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
@@ -92,8 +100,14 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every waiting or running job that matches at another time. `state="failed"` or
-        `"cancelled"` retries such jobs at that time. See `jobs` for the filters."""
+        """Run every waiting or running job that matches `at` another time, or `after` seconds (or a
+        timedelta) from now. `state="failed"` or `"cancelled"` retries such jobs at that time. The
+        `reason` is stored in their timelines.
+
+        The `filters` are those of `jobs`; without any, `all=True` selects every job. With `dry_run`
+        jobs are only counted. `confirm` gets their number before anything is changed, and stops it
+        by returning False. `progress` gets the number done and the total after each 1,000 jobs.
+        Raises `UsageError` without a filter and without `all`."""
         change = RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
         return await self._amend_many(change, filters, all, dry_run, confirm, progress)
 
@@ -111,8 +125,14 @@ class Bulk:
         progress: ShowProgress | None = None,
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
-        """Run every failed job that matches again, with its counters at zero: now, or at the given
-        time. `state="cancelled"` chooses cancelled jobs instead. See `jobs` for the filters."""
+        """Run every failed job that matches again, with its counters at zero: now, `at` a time, or
+        `after` seconds (or a timedelta). `state="cancelled"` chooses cancelled jobs instead. The
+        `reason` is stored in their timelines.
+
+        The `filters` are those of `jobs`; without any, `all=True` selects every job. With `dry_run`
+        jobs are only counted. `confirm` gets their number before anything is changed, and stops it
+        by returning False. `progress` gets the number done and the total after each 1,000 jobs.
+        Raises `UsageError` without a filter and without `all`."""
         change = RetryJob(when_or_now(at=at, after=after), note(reason))
         chosen = {**filters, "state": filters.get("state") or DisplayState.FAILED}
         some = all or any(value is not None for value in filters.values())
@@ -132,7 +152,11 @@ class Bulk:
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
         """Delete every job that matches and has ended, with its result, timeline and unique key.
-        See `jobs` for the filters."""
+
+        The `filters` are those of `jobs`; without any, `all=True` selects every job. With `dry_run`
+        jobs are only counted. `confirm` gets their number before anything is changed, and stops it
+        by returning False. `progress` gets the number done and the total after each 1,000 jobs.
+        Raises `UsageError` without a filter and without `all`."""
         return await self._amend_many(DeleteJob(), filters, all, dry_run, confirm, progress)
 
     delete_many_sync = sync_twin(delete_many)

@@ -81,8 +81,9 @@ class Client(Inspection, Bulk):
     # ------------------------------------------------------------ enqueue
 
     async def enqueue(self, call: Call[R]) -> Handle[R]:
-        """Enqueue one job. It is the same as `task.enqueue(…)`, for a call that was made with
-        `task.call(…)`."""
+        """Enqueue one job and return its handle. `call` was made with `task.call(…)`;
+        `task.enqueue(…)` does both. Raises `UsageError` if its task is not one of this app, and
+        `Rejected` if the store does not take it."""
         return (await self.enqueue_many([call]))[0]
 
     def enqueue_sync(self, call: Call[R]) -> Handle[R]:
@@ -90,8 +91,10 @@ class Client(Inspection, Bulk):
         return self.enqueue_many_sync([call])[0]
 
     async def enqueue_many(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
-        """Enqueue many jobs, 1,000 at a time and in their order. All calls are checked before the
-        first is stored. If the store fails in the middle, the rest is not sent."""
+        """Enqueue many jobs, 1,000 at a time and in their order, and return their handles. `calls`
+        were made with `task.call(…)`. All of them are checked before the first is stored:
+        `UsageError` if one is wrong. If the store fails in the middle (`StoreError`), the rest is
+        not sent."""
         return await self._sender.send(check_calls(calls, self._tasks))
 
     def enqueue_many_sync(self, calls: Iterable[Call[R]]) -> list[Handle[R]]:
@@ -105,27 +108,33 @@ class Client(Inspection, Bulk):
     # ------------------------------------------------------------ flows
 
     def flow(self, name: str) -> Flow:
-        """Begin a flow: jobs that depend on jobs. `name` is for people."""
+        """Begin a flow: jobs that depend on jobs. `name` is for people. Nothing is stored before
+        `flow.enqueue()`."""
         return Flow(name, self._tasks, self._flow_tools, self._run_sync)
 
     def chain(self, *links: Link, name: str = "chain") -> Flow:
-        """A flow of steps one after the other. Give calls, `task.call(…)`, or `task.call`: then the
-        result of the step before it is its argument."""
+        """Return a flow of steps one after the other. `links` are calls, `task.call(…)`, or
+        `task.call` without parentheses: then the result of the step before it is its argument.
+        `name` is for people. Raises `UsageError` if there is no link, or if the first has no
+        arguments."""
         return chain(self.flow(name), links)
 
     def group(self, calls: Iterable[Call[Any]], *, name: str = "group") -> GroupFlow:
-        """A flow of steps side by side. `.then(task.call)` adds a step that gets the list of their
-        results."""
+        """Return a flow of steps side by side, one for each of `calls`. `.then(task.call)` adds a
+        step that gets the list of their results. `name` is for people. Raises `UsageError` if there
+        are no calls."""
         return group(GroupFlow(name, self._tasks, self._flow_tools, self._run_sync), calls)
 
     async def flows(self, *, after: str | None = None, limit: int = 50) -> FlowPage:
-        """Return a page of flows, newest first. `after` is that of the page before."""
+        """Return a page of at most `limit` flows, newest first. `after` is the `after` of the page
+        before; None for the first page."""
         return await page_of_flows(await self._store(), after, limit)
 
     flows_sync = sync_twin(flows)
 
     def flow_run(self, id: str) -> FlowRun:
-        """The flow with this id, which was enqueued before."""
+        """Return the flow with this `id`, which was enqueued before, for example by another
+        program. It is not looked up: `await run.get()` is None if there is none."""
         return FlowRun(id, self._flow_tools, self._run_sync)
 
     # ------------------------------------------------------------ ask something of a job
@@ -138,9 +147,11 @@ class Client(Inspection, Bulk):
         after: float | timedelta | None = None,
         reason: str = "",
     ) -> Answer:
-        """Run a job at another time. It keeps its id, priority and counters. A failed or cancelled
-        job is retried at that time, with its counters at zero. The `reason` (who wants it, and why)
-        is stored in its timeline."""
+        """Run a job `at` another time, an aware datetime, or `after` seconds (or a timedelta) from
+        now. It keeps its `id`, priority and counters. A failed or cancelled job is retried at that
+        time, with its counters at zero. The `reason` (who wants it, and why) is stored in its
+        timeline. Raises `UsageError` if the store has no such job, and unless exactly one of `at`
+        and `after` is given."""
         return await self._amend(
             id, RescheduleJob(when(at=at, after=after), note(reason) or OUTSIDE)
         )
@@ -148,8 +159,9 @@ class Client(Inspection, Bulk):
     reschedule_sync = sync_twin(reschedule)
 
     async def cancel(self, id: str, reason: str = "") -> Answer:
-        """Cancel a job. A running job is asked to stop, and ends as cancelled. The id of a flow
-        cancels all of its steps that have not ended; the flow ends with them."""
+        """Cancel the job with this `id`. A running job is asked to stop, and ends as cancelled. The
+        id of a flow cancels all of its steps that have not ended; the flow ends with them. The
+        `reason` is stored in its timeline. Raises `UsageError` if the store has no such job."""
         return await self._amend(id, CancelJob(self._keep.failed, note(reason)))
 
     cancel_sync = sync_twin(cancel)
@@ -162,29 +174,36 @@ class Client(Inspection, Bulk):
         after: float | timedelta | None = None,
         reason: str = "",
     ) -> Answer:
-        """Run a failed or cancelled job again, with its counters at zero: now, or at the given
-        time. A step of a flow brings the steps back that were cancelled because of it. The id of a
-        flow runs its failed and cancelled steps again."""
+        """Run the failed or cancelled job with this `id` again, with its counters at zero: now,
+        `at` a time, or `after` seconds (or a timedelta). A step of a flow brings the steps back
+        that were cancelled because of it. The id of a flow runs its failed and cancelled steps
+        again. The `reason` is stored in its timeline. Raises `UsageError` if the store has no such
+        job."""
         return await self._amend(id, RetryJob(when_or_now(at=at, after=after), note(reason)))
 
     retry_sync = sync_twin(retry)
 
     async def signal(self, id: str, name: str, value: Any = None) -> Answer:
-        """Give a job the value that its handler waits for with `job.wait_for(name)`. If the handler
-        does not wait yet, the value is kept for it. `taken`: this name was signalled before, or the
-        wait for it has timed out. `too late`: the job has ended."""
+        """Give the job with this `id` the `value` that its handler waits for with
+        `job.wait_for(name)`. If the handler does not wait yet, the value is kept for it.
+        `taken`: this `name` was signalled before, or the wait for it has timed out. `too late`:
+        the job has ended. Raises `UsageError` if the store has no such job, or if the value
+        cannot be stored."""
         return await self._amend(id, signal_job(name, value))
 
     signal_sync = sync_twin(signal)
 
     async def delete(self, id: str) -> Answer:
-        """Delete a job that has ended, with its result, timeline and unique key."""
+        """Delete the job with this `id`, which must have ended, with its result, timeline and
+        unique key. `too late`: it has not ended. Raises `UsageError` if the store has no such
+        job."""
         return await self._amend(id, DeleteJob())
 
     delete_sync = sync_twin(delete)
 
     async def prioritise(self, id: str, priority: int) -> Answer:
-        """Give a job another priority, from 0 to 9; higher goes first."""
+        """Give the job with this `id` another `priority`, from 0 to 9; higher goes first. Raises
+        `UsageError` for another number, and if the store has no such job."""
         if isinstance(priority, bool) or priority not in PRIORITIES:
             raise UsageError(
                 f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher "
@@ -216,13 +235,14 @@ class Client(Inspection, Bulk):
     # ------------------------------------------------------------ ask something of queues and keys
 
     async def pause(self, *queues: str) -> None:
-        """Start no more jobs of these queues. Running jobs continue."""
+        """Start no more jobs of these `queues`. Running jobs continue. Raises `UsageError` if none
+        is named."""
         await (await self._store()).pause(_names(queues))
 
     pause_sync = sync_twin(pause)
 
     async def resume(self, *queues: str) -> None:
-        """Start jobs of these queues again."""
+        """Start jobs of these `queues` again. Raises `UsageError` if none is named."""
         await (await self._store()).resume(_names(queues))
 
     resume_sync = sync_twin(resume)
@@ -235,7 +255,9 @@ class Client(Inspection, Bulk):
         after: float | timedelta | None = None,
         queue: str | None = None,
     ) -> None:
-        """Start no jobs with this resource key before then, in one queue or in all queues."""
+        """Start no jobs with this resource `key` before `until` (an aware datetime), or for `after`
+        seconds (or a timedelta): in one `queue`, or in all queues. Raises `UsageError` unless
+        exactly one of `until` and `after` is given."""
         moment = when(at=until, after=after, named="until")
         store = await self._store()
         await store.hold(await self._queues(store, queue), check_key("resource", key), moment)
@@ -243,7 +265,8 @@ class Client(Inspection, Bulk):
     hold_sync = sync_twin(hold)
 
     async def unhold(self, key: str, *, queue: str | None = None) -> None:
-        """End a hold: jobs with this resource key may start again."""
+        """End a hold: jobs with this resource `key` may start again, in one `queue` or in all
+        queues."""
         store = await self._store()
         await store.hold(await self._queues(store, queue), check_key("resource", key), NOW)
 
@@ -252,10 +275,11 @@ class Client(Inspection, Bulk):
     async def limit_queue(
         self, queue: str, *, concurrency: int | None = None, rate: Rate | None = None
     ) -> None:
-        """Limit how many jobs of this queue run at once, and how often one starts, over all
-        workers. It replaces the queue's earlier limit, and holds for every start after this
-        returns. `concurrency=0` starts no jobs. Without both, the limit is removed. The limit of a
-        queue that is not known yet is stored, with a warning in the log."""
+        """Limit how many jobs of this `queue` run at once (`concurrency`), and how often one starts
+        (`rate`), over all workers. It replaces the queue's earlier limit, and holds for every start
+        after this returns. `concurrency=0` starts no jobs. Without both, the limit is removed. The
+        limit of a queue that is not known yet is stored, with a warning in the log. Raises
+        `UsageError` for a limit that makes no sense."""
         limit, store = stored_limit(concurrency, rate), await self._store()
         known = await self._queues(store, None)
         await store.limit([check_name("queue", queue)], None, limit)
@@ -273,10 +297,11 @@ class Client(Inspection, Bulk):
         rate: Rate | None = None,
         queue: str | None = None,
     ) -> None:
-        """Limit the jobs with this key, in one queue or in each queue: what is given here replaces
-        what their task says about the key. `concurrency=0` starts no jobs. Without both, the limit
-        is removed. "Each queue" is each one that ever had a job or belongs to a task of this app:
-        for a queue that comes later, call it again."""
+        """Limit the jobs with this resource `key`, in one `queue` or in each queue: `concurrency`
+        and `rate` replace what their task says about the key. `concurrency=0` starts no jobs.
+        Without both, the limit is removed. "Each queue" is each one that ever had a job or belongs
+        to a task of this app: for a queue that comes later, call it again. Raises `UsageError` for
+        a limit that makes no sense."""
         limit, store = stored_limit(concurrency, rate), await self._store()
         await store.limit(await self._queues(store, queue), check_key("resource", key), limit)
 
@@ -294,8 +319,9 @@ class Client(Inspection, Bulk):
     async def repeat(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
-        """Enqueue this call again and again: create or edit the repeat with this key (None: a key
-        is made from task and pattern)."""
+        """Enqueue this `call` again and again, as `pattern` says (`Every` or `Cron`): create or
+        edit the repeat with this `key` (None: a key is made from task and pattern). The `choices`
+        are those of `RepeatOptions`. Raises `UsageError` if they contradict each other."""
         return await self.repeats.put(key, call, pattern, **choices)
 
     repeat_sync = sync_twin(repeat)

@@ -109,7 +109,8 @@ class TransactionalSender:
         self._events = events
 
     async def send(self, calls: Sequence[Call[Any]]) -> list[Handle[Any]]:
-        """Enqueue these calls; they are stored when the transaction commits."""
+        """Enqueue these `calls` and return their handles; the jobs are stored when the transaction
+        commits."""
         store = self._outbox or transactional(await self._open_store())
         with sending(calls) as trace:
             jobs = new_jobs(calls, trace.headers)
@@ -124,7 +125,8 @@ class TransactionalSender:
             return self._handles(jobs, store.enqueue_in_sync(self._connection, jobs), trace)
 
     def within(self, connection: Any) -> Sender:  # noqa: ARG002
-        """Raise `UsageError`: a call is part of one transaction at most."""
+        """Raise `UsageError`: a call is part of one transaction at most, whatever the
+        `connection`."""
         raise UsageError("this call is part of a transaction already: call using(…) once")
 
     def _handles(

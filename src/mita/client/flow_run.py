@@ -66,7 +66,9 @@ class FlowRun:
         self._run_sync = run_sync
 
     async def result(self, step: Step[R], timeout: float | None = None) -> R:
-        """Wait until this step has ended and return its result, as `Handle.result` does."""
+        """Wait until this `step` has ended and return its result. Raises `JobFailed`,
+        `JobCancelled`, or `TimeoutError` after `timeout` seconds (None: wait for ever), and
+        `UsageError` for a step of another flow."""
         if not isinstance(step, Step):
             raise UsageError(f"{step!r} is not a step: give what flow.add(…) returned")
         if self._draft is not None and step.flow is not self._draft:
@@ -93,8 +95,8 @@ class FlowRun:
     get_sync = sync_twin(get)
 
     async def cancel(self, reason: str = "") -> int:
-        """Cancel all steps that have not ended. Running steps are asked to stop. Returns how many
-        steps were cancelled or asked."""
+        """Cancel all steps that have not ended. Running steps are asked to stop. The `reason` is
+        stored in their timelines. Returns how many steps were cancelled or asked."""
         store = await self._tools.store()
         change = CancelJob(self._tools.keep.failed, note(reason))
         what = await cancel_flow(store, self.id, await self._spec(store), change)
@@ -105,8 +107,8 @@ class FlowRun:
     cancel_sync = sync_twin(cancel)
 
     async def retry(self, reason: str = "") -> int:
-        """Run the failed and cancelled steps again. Steps that wait for others wait again. Returns
-        how many steps were retried."""
+        """Run the failed and cancelled steps again. Steps that wait for others wait again. The
+        `reason` is stored in their timelines. Returns how many steps were retried."""
         store = await self._tools.store()
         spec, reports = await self._spec(store), list[Amended]()
         answers = await retry_flow(store, self.id, spec, note(reason), reports)

@@ -45,7 +45,8 @@ class Flow(FlowDraft):
         self._run_sync = run_sync
 
     async def enqueue(self) -> FlowRun:
-        """Store the flow. Steps without predecessors can start at once."""
+        """Store the flow and return its run. Steps without predecessors can start at once. It may
+        be called again: that is another flow. Raises `UsageError` if the flow has no steps."""
         flow = new_id()
         with sending_flow(flow, self.name, len(self._steps)) as trace:
             return await self._enqueue(flow, trace.headers)
@@ -73,8 +74,10 @@ class Flow(FlowDraft):
         return sum(len(one.call.payload) for one in self._steps) <= SMALL_FLOW_BYTES
 
     def using(self, connection: Any) -> "TransactionalFlow":
-        """Enqueue in the transaction that is open on your own connection: the flow exists exactly
-        if the transaction commits. See `task.using`."""
+        """Return the flow for the transaction that is open on your own `connection`: it exists
+        exactly if the transaction commits. See `task.using`. When it is enqueued it raises
+        `UsageError` on a store, or for a connection, that cannot do that, and here for a flow that
+        is too large for one transaction."""
         if self._tools.has_outbox:
             raise UsageError(
                 f"flow {self.name!r}: a flow cannot be written to an outbox. Enqueue a task in "
@@ -150,6 +153,7 @@ class TransactionalFlow:
 # ---------------------------------------------------------------- chains and groups
 
 Link: TypeAlias = Call[Any] | Callable[..., Call[Any]]
+"""A link of a chain: a call, `task.call(…)`, or `task.call`, which gets the result before it."""
 
 
 def chain(flow: Flow, links: Sequence[Link]) -> Flow:
@@ -205,8 +209,8 @@ class GroupFlow(Flow):
     members: tuple[Step[Any], ...] = ()
 
     def then(self, link: Link) -> Flow:
-        """Run this after all members have succeeded. `task.call` gets the list of their results; a
-        call, `task.call(…)`, is run as it is."""
+        """Run `link` after all members have succeeded. `task.call` gets the list of their results;
+        a call, `task.call(…)`, is run as it is."""
         _check_link("then(…)", link)
         if not isinstance(link, Call):
             link = _called("then(…)", link, self.members, partial(self.results, self.members))

@@ -34,8 +34,8 @@ class Inspection:
     _outbox: JobOutbox | None
 
     async def get(self, id: str) -> JobRecord | None:
-        """Return a job with its timeline, steps and signals; None if the store does not have it
-        (any more)."""
+        """Return the job with this `id`, with its timeline, steps and signals; None if the store
+        does not have it (any more)."""
         store = await self._store()
         [job] = await store.find([id])
         if job is None:
@@ -48,7 +48,9 @@ class Inspection:
     get_sync = sync_twin(get)
 
     async def result(self, id: str, timeout: float | None = None) -> Any:
-        """Wait until a job has ended and return its result; see `Handle.result`."""
+        """Wait until the job with this `id` has ended and return its result. Raises `JobFailed`,
+        `JobCancelled`, or `TimeoutError` after `timeout` seconds (None: wait for ever), and
+        `MitaError` if the store has no such job."""
         return result(await succeeded(self._store, id, timeout, self._outbox), self._tasks)
 
     def result_sync(self, id: str, timeout: float | None = None) -> Any:
@@ -71,9 +73,13 @@ class Inspection:
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """Return a page of jobs, newest first: by their ids, which begin with the time unless the
-        caller chose them. `error` is a part of the error's type and message. `after` is the
-        `after` of the page before."""
+        """Return a page of at most `limit` jobs, newest first: by their ids, which begin with the
+        time unless the caller chose them. `after` is the `after` of the page before.
+
+        Each filter that is given must hold: `queue` and `task` are names, `state` is one of
+        `DisplayState`, `resource` and `unique` are keys, `repeat` is the key of the repeat that
+        made the job, `error` is a part of the error's type and message, and `tag` is one of the
+        job's tags. Raises `UsageError` for a state that does not exist."""
         want = job_filter(
             state,
             queue=queue,
@@ -119,8 +125,8 @@ class Inspection:
     async def resources(
         self, *, queue: str | None = None, key: str | None = None
     ) -> list[ResourceView]:
-        """Return the resource keys that are held, waited for or on hold: of one queue or of all,
-        one key or all."""
+        """Return the resource keys that are held, waited for or on hold: of one `queue` or of all,
+        one `key` or all."""
         if queue is not None:
             check_name("queue", queue)
         if key is not None:
@@ -130,8 +136,8 @@ class Inspection:
     resources_sync = sync_twin(resources)
 
     async def explain(self, id: str) -> list[Reason]:
-        """Return why a job is not running: reasons in words, most important first, each with what
-        to do about it."""
+        """Return why the job with this `id` is not running: reasons in words, most important first,
+        each with what to do about it. Raises `UsageError` if the store has no such job."""
         outbox = self._outbox
         try:
             evidence = await gather(await self._store(), id)

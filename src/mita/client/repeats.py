@@ -113,8 +113,10 @@ class Repeats:
     async def put(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
-        """Create or edit a repeat. An edit keeps the count; it also keeps the next fire, unless the
-        pattern, the start or the end changed."""
+        """Create or edit the repeat with this `key` (None: a key is made from task and pattern). It
+        enqueues `call` as `pattern` says; the `choices` are those of `RepeatOptions`. An edit keeps
+        the count; it also keeps the next fire, unless the pattern, the start or the end changed.
+        Raises `UsageError` if the choices contradict each other."""
         check_call(call, self._tasks)
         key = repeat_key(key, call.task, pattern)
         wanted = repeat_spec(call, pattern, choices)
@@ -135,33 +137,35 @@ class Repeats:
     all_sync = sync_twin(all)  # noqa: A003  (it is the method above)
 
     async def get(self, key: str) -> RepeatRecord | None:
-        """Return the repeat with this key; None if there is none."""
+        """Return the repeat with this `key`; None if there is none."""
         found = await self._find(await self._store(), key)
         return None if found is None else repeat_record(found)
 
     get_sync = sync_twin(get)
 
     async def remove(self, key: str) -> bool:
-        """Remove a repeat. The jobs that it made stay. Returns False if there was none."""
+        """Remove the repeat with this `key`. The jobs that it made stay. Returns False if there was
+        none."""
         return (await (await self._store()).remove_repeats([key]))[0]
 
     remove_sync = sync_twin(remove)
 
     async def pause(self, key: str) -> bool:
-        """Pause a repeat. Returns False if it was not active."""
+        """Pause the repeat with this `key`. Returns False if it was not active."""
         return (await (await self._store()).pause_repeats([key]))[0]
 
     pause_sync = sync_twin(pause)
 
     async def resume(self, key: str) -> bool:
-        """Resume a paused repeat; its `missed` policy decides about the fires that it missed, and
-        its failures are counted from 0. Returns False if it was not paused."""
+        """Resume the paused repeat with this `key`; its `missed` policy decides about the fires
+        that it missed, and its failures are counted from 0. Returns False if it was not paused."""
         return (await (await self._store()).resume_repeats([key]))[0]
 
     resume_sync = sync_twin(resume)
 
     async def trigger(self, key: str) -> Handle[Any]:
-        """Enqueue one job of this repeat now. Neither its schedule nor its count change."""
+        """Enqueue one job of the repeat with this `key` now and return its handle. Neither its
+        schedule nor its count change. Raises `UsageError` if there is no such repeat."""
         store = await self._store()
         wanted = spec.unpack((await self._known(store, key)).spec)
         now = await store.now()
@@ -181,12 +185,15 @@ class Repeats:
         dry_run: bool = False,
         progress: ShowProgress | None = None,
     ) -> BackfillResult:
-        """Enqueue one job of this repeat for each of its fire times from `start` until before
-        `end`, which must be over. Times without a zone are in that of the repeat. A fire time whose
-        job is still in the store gets no second one, so a backfill can be run again.
+        """Enqueue one job of the repeat with this `key` for each of its fire times from `start`
+        until before `end`, which must be over. Times without a zone are in that of the repeat. A
+        fire time whose job is still in the store gets no second one, so a backfill can be run
+        again.
 
         The schedule, the count and the failures of the repeat do not change. At most 10,000 jobs
-        are made in one call. `progress` is called with the number done and the total."""
+        are made in one call. With `dry_run` they are only counted. `progress` is called with the
+        number done and the total. Raises `UsageError` if there is no such repeat, or if the times
+        make no sense."""
         store = await self._store()
         repeat = await self._known(store, key)
         wanted = spec.unpack(repeat.spec)
@@ -209,7 +216,8 @@ class Repeats:
 
     async def preview(self, what: str | Pattern, n: int = 10) -> list[datetime]:
         """Return the next `n` fire times of the repeat with this key, or of a pattern that starts
-        now; in UTC. They are nominal: with jitter, each job is due up to that much later."""
+        now (`what` is either); in UTC. They are nominal: with jitter, each job is due up to that
+        much later. Raises `UsageError` if there is no such repeat."""
         if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= CATCH_UP_JOBS:
             raise UsageError(f"n={n!r}: a preview shows 1 to {CATCH_UP_JOBS:,} fires")
         store = await self._store()

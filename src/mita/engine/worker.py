@@ -93,8 +93,8 @@ class Worker:
 
     def put_back(self, seconds: float) -> bool:
         """Return the running jobs to the queue, from another thread, when the event loop may be
-        blocked. Returns whether the store answered in time. The process must end after this: the
-        handlers still run."""
+        blocked. Waits for at most `seconds`, and returns whether the store answered in time. The
+        process must end after this: the handlers still run."""
         if not self._is_assembled:
             return True
         self._executor.kill_processes()

@@ -18,6 +18,7 @@ from .signals import Signal
 log = logging.getLogger("mita.events")
 
 Listener: TypeAlias = Callable[[list[JobEvent]], object]
+"""A function that `app.listen` calls with the events of this process."""
 MOST_WAITING_EVENTS = 10_000  # for one listener
 WAKE_EVENTS = 2_000  # so many wake its thread from its pause
 # in one call, about: few enough to stay in the processor's cache
@@ -53,7 +54,7 @@ class ListenerThread:
         self._thread.start()
 
     def put(self, signal: Signal) -> None:
-        """Queue the events of a signal, on the engine's event loop. If the queue is full they are
+        """Queue the events of a `signal`, on the engine's event loop. If the queue is full they are
         dropped, so that the older ones stay in order."""
         if not (
             made := [

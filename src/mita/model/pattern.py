@@ -18,8 +18,9 @@ CATCH_UP_JOBS = 10_000  # windows that one catch-up makes up for
 
 
 class Every(Struct, frozen=True, tag=True):
-    """The time from one fire to the next, in seconds or as a timedelta. It is measured from fire to
-    fire, so a late fire does not delay the next ones."""
+    """An interval: `seconds`, or a timedelta, from one fire to the next. It is measured from fire
+    to fire, so a late fire does not delay the next ones. Raises `UsageError` if it is shorter than
+    10 milliseconds."""
 
     seconds: float
 
@@ -50,14 +51,16 @@ class Every(Struct, frozen=True, tag=True):
 
 
 class Cron(Struct, frozen=True, tag=True):
-    """A cron line of 5 fields, or 6 with seconds first, or `@hourly`, `@daily`, `@weekly`,
-    `@monthly`, `@yearly`; in a time zone (an IANA name, or an offset like `+02:00`)."""
+    """A cron line. The `expression` has 5 fields, or 6 with seconds first, or is `@hourly`,
+    `@daily`, `@weekly`, `@monthly` or `@yearly`. `tz` is its time zone: an IANA name, or an offset
+    like `+02:00`."""
 
     expression: str
     tz: str = "UTC"
 
 
 Pattern: TypeAlias = Every | Cron
+"""When a repeat fires."""
 
 
 class All(Struct, frozen=True):

@@ -14,8 +14,9 @@ from .time import LONGEST, NOW, SECOND, When
 MOST_RETRIES = 1000
 
 
-# how chance spreads the waits between retries
 Jitter: TypeAlias = Literal["full", "none", "equal", "decorrelated"]
+"""How chance spreads the waits between retries: over the whole wait, not at all, over its second
+half, or depending on the wait before."""
 
 
 class _Named(StructMeta):

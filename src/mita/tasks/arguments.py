@@ -21,10 +21,10 @@ from mita.errors import UsageError
 from mita.rules.sealed import is_sealed, why_closed
 
 from .annotations import STORABLE, parameter_type
+from .choices import Choices
 from .depends import dependency_in
 from .hints import unknown_argument
 from .models import is_model
-from .options import Choices
 from .pending import KnownArguments, ParameterType, known_arguments, parameter_types, refuse_size
 from .placeholders import NeedsFlow, found_in
 from .results import Results

@@ -90,8 +90,9 @@ class Tasks:
         async def send(to: str) -> None: ...
 
     `app.include(tasks)` adds them to an app; until then they cannot be enqueued. A task is called
-    `module.function`, so two modules may have a function of one name. `Tasks("mail")` says `mail`
-    instead of the module's name. In a script (`__main__`) it has the name of its function."""
+    `module.function`, so two modules may have a function of one name. With a `prefix`,
+    `Tasks("mail")`, it is called `mail.function`. In a script (`__main__`) it has the name of its
+    function."""
 
     def __init__(self, prefix: str | None = None) -> None:
         self._registry = BlueprintRegistry(None if prefix is None else check_name("prefix", prefix))
@@ -108,8 +109,9 @@ class Composed:
     _sender: Any
 
     def include(self, *groups: Tasks) -> None:
-        """Add the tasks of other modules: `app.include(mail.tasks, billing.tasks)`. Raises
-        `UsageError` if two tasks have one name, or if another app has them."""
+        """Add the tasks of other modules: `app.include(mail.tasks, billing.tasks)`. Each of
+        `groups` is a `Tasks()`. Raises `UsageError` if two tasks have one name, or if another app
+        has them."""
         for group in groups:
             if not isinstance(group, Tasks):
                 raise UsageError(f"include({group!r}): give a Tasks(), for example mail.tasks")
@@ -117,8 +119,9 @@ class Composed:
 
     def lifespan(self, fn: F) -> F:
         """Declare what each worker of this app sets up when it starts and cleans up when it stops:
-        a generator, sync or async, that yields once. Runs get what it yields by `Depends(fn)`.
-        Several are entered in the order of their declaration."""
+        `fn` is a generator, sync or async, that yields once. Runs get what it yields by
+        `Depends(fn)`. Several are entered in the order of their declaration. Raises `UsageError` if
+        `fn` is no generator."""
         provider = read_provider(fn)
         if not provider.yields:
             raise UsageError(
@@ -129,9 +132,10 @@ class Composed:
         return fn
 
     def middleware(self, fn: F) -> F:
-        """Declare what is done around every run: a generator, sync or async, that takes the `Job`
-        and yields once. The handler runs at the `yield`, which returns its value or raises its
-        error. The first middleware is the outermost."""
+        """Declare what is done around every run: `fn` is a generator, sync or async, that takes the
+        `Job` and yields once. The handler runs at the `yield`, which returns its value or raises
+        its error. The first middleware is the outermost. Raises `UsageError` if `fn` is no such
+        generator."""
         provider = read_provider(fn, job_first=True)
         if not provider.yields or not provider.job_parameters:
             raise UsageError(

@@ -5,8 +5,8 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack, over
 
 from mita.errors import UsageError
 
+from .choices import TaskChoices
 from .job import Job
-from .options import TaskChoices
 from .registry import Registry
 from .signals import Reschedule
 from .task import CallableTask

@@ -37,7 +37,8 @@ def Depends(fn: Callable[..., Any], *, scope: ProviderScope = "run") -> Any:  # 
 
     `fn` is a sync or async function, or a generator that yields the value and cleans up after it.
     With `scope="run"` each run gets its own value, which is cleaned up when the run ends. With
-    `scope="worker"` all runs of a worker share one, which is cleaned up when the worker stops."""
+    `scope="worker"` all runs of a worker share one, which is cleaned up when the worker stops.
+    Raises `UsageError` for another scope, and if `fn` is no function."""
     if not callable(fn):
         raise UsageError(
             f"Depends({fn!r}): give the function that makes the value, without calling it"

@@ -69,11 +69,12 @@ class DurableJob:
     ) -> T: ...
     @only_awaited
     async def step(self, name: str, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Run `fn` once for this job and store its result. A later run of the handler does not call
-        it again, and gets the stored result as `fn`'s return annotation says.
+        """Run `fn` once for this job, with `args` and `kwargs`, store its result under this `name`,
+        and return it. A later run of the handler does not call it again, and gets the stored result
+        as `fn`'s return annotation says.
 
-        `fn` runs again if the worker dies before the result is stored. Two steps of one name in one
-        run are an error."""
+        `fn` runs again if the worker dies before the result is stored. Raises `UsageError` for two
+        steps of one name in one run, and `LeaseLost` if another worker may have the job."""
         key, results = self._new_name(step_name, "step", name), Results(self._claim.task, fn)
         known = (await self._stored()).get(key)
         if known is None:
@@ -112,8 +113,8 @@ class DurableJob:
 
     @only_awaited
     async def sleep(self, delay: float | timedelta, *, name: str | None = None) -> None:
-        """Go on after this delay (seconds or a timedelta). Until then the job has no slot, lease or
-        key, and survives restarts. It does not count as an attempt.
+        """Go on after this `delay` (seconds or a timedelta). Until then the job has no slot, lease
+        or key, and survives restarts. It does not count as an attempt.
 
         Sleeps are numbered in their order. Give a `name` if their order can change between runs."""
         self._sleeps += 1
@@ -140,9 +141,11 @@ class DurableJob:
     async def wait_for(
         self, name: str, *, timeout: float | timedelta | None = None, type: Any = Any
     ) -> Any:
-        """Wait for a signal (`app.signal`) and return its value as `type`. Until it comes the job
-        has no slot, lease or key. A signal that came before is returned at once. Raises
-        `TimeoutError` if none has come after `timeout` seconds; a later signal is refused then."""
+        """Wait for the signal of this `name` (`app.signal`) and return its value as `type`. Until
+        it comes the job has no slot, lease or key. A signal that came before is returned at once.
+        Raises `TimeoutError` if none has come after `timeout` seconds (or a timedelta; None: wait
+        for ever); a later signal is refused then. A value that is not of this type fails the job
+        (`Abort`)."""
         read, limit = _reader(name, type), _limit(timeout)
         key = self._new_name(signal_name, "signal", name)
         values = await self._stored()

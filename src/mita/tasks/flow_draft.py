@@ -55,9 +55,11 @@ class FlowDraft:
     def add(
         self, call: Call[R], *, after: Iterable[Step[Any]] = (), always: bool = False
     ) -> Step[R]:
-        """Add a step. It starts when the steps `after` which it comes, and those whose results are
-        its arguments, have succeeded. If one of them fails or is cancelled, it is cancelled. With
-        `always` it starts however they end."""
+        """Add a step and return it. `call` was made with `task.call(…)`; its arguments may be
+        `step.result` of steps that were added before. It starts when the steps `after` which it
+        comes, and those whose results are its arguments, have succeeded. If one of them fails or is
+        cancelled, it is cancelled. With `always` it starts however they end. Raises `UsageError`
+        for a step of another flow, for options that a step cannot have, and for too many steps."""
         if self._closed:
             raise UsageError(self._closed)
         check_call(call, self._tasks)
@@ -84,7 +86,8 @@ class FlowDraft:
         return Step(self, number, task, self._tasks[task].result_kind)
 
     def results(self, steps: Sequence[Step[R]]) -> list[R]:
-        """The results of these steps as one list, for the arguments of a later step."""
+        """Return the results of these `steps` as one list, for the arguments of a later step.
+        Raises `UsageError` if there are none."""
         numbers = [self._number(step) for step in listed("results", steps)]
         if not numbers:
             raise UsageError("results([]): give at least one step")

@@ -58,9 +58,9 @@ class FlowJob(DurableJob):
 
     @only_awaited
     async def run(self, call: Call[T], *, name: str | None = None) -> T:
-        """Run another job and return its result. Until it has ended this job has no slot, lease or
-        key. Raises `JobFailed` or `JobCancelled` if the child did not succeed. A later run of the
-        handler does not start it again.
+        """Run another job and return its result. `call` was made with `task.call(…)`. Until it has
+        ended this job has no slot, lease or key. Raises `JobFailed` or `JobCancelled` if the child
+        did not succeed. A later run of the handler does not start it again.
 
         Children are numbered in their order. Give a `name` if their order can change between
         runs."""
@@ -119,17 +119,18 @@ class FlowJob(DurableJob):
     async def add(
         self, call: Call[T], *, after: Iterable[Step[Any]] = (), always: bool = False
     ) -> Step[T]:
-        """Add a step to the flow of this job. It is stored if this run succeeds, and starts then,
-        or when the steps `after` which it comes have succeeded: those are steps that this run has
-        added. The results of added steps can be arguments of others, as in `flow.add`. The flow
-        ends when the added steps have ended, too."""
+        """Add a step to the flow of this job and return it. `call` was made with `task.call(…)`. It
+        is stored if this run succeeds, and starts then, or when the steps `after` which it comes
+        have succeeded (with `always`: have ended): those are steps that this run has added. The
+        results of added steps can be arguments of others, as in `flow.add`. The flow ends when the
+        added steps have ended, too. Raises `UsageError` if the job is in no flow."""
         return self._draft().add(call, after=after, always=always)
 
     add_sync = sync_twin(add)
 
     def results(self, steps: Sequence[Step[T]]) -> list[T]:
-        """The results of steps that this run has added, as one list, for the arguments of a later
-        step."""
+        """Return the results of `steps` that this run has added, as one list, for the arguments of
+        a later step."""
         return self._draft().results(steps)
 
     def _complete(self) -> None:

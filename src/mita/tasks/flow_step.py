@@ -30,7 +30,8 @@ class Step(Generic[R_co]):
     @property
     def result(self) -> R_co:
         """What the step returns, for the arguments of a later step of this flow. Until the flow
-        runs it is a placeholder; for a type checker it has the type of the value."""
+        runs it is a placeholder; for a type checker it has the type of the value. Raises
+        `UsageError` if its task returns nothing."""
         if not self.has_result:
             raise UsageError(
                 f"step {self.number} has no result: task {self.task!r} returns None. To run a step "

@@ -115,7 +115,9 @@ class Job(FlowJob):
         return self._reported
 
     async def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Store the progress of the run. Raises `LeaseLost` if another worker may have the job."""
+        """Store the progress of the run: how much is `done`, of which `total`, and a `message` for
+        people. `mita top` and the record of the job show it, and a later run finds it as
+        `checkpoint`. Raises `LeaseLost` if another worker may have the job."""
         reported = ProgressReport(
             _number("done", done),
             total if total is None else _number("total", total),

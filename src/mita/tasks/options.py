@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Literal, TypedDict
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from mita.errors import UsageError
 from mita.model.gate import MOST_HOLDERS
 from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
-from mita.model.limits import Key, Rate
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
 from mita.rules.labels import check_metadata
@@ -26,46 +25,6 @@ _encode = msgspec.msgpack.Encoder().encode
 MOST_RESCHEDULES = 1_000_000_000  # that a store can count
 # choices that are stored with a job, packed
 _PACKED = {"retry", "timeout", "secret", "expires", "deadline", "max_reschedules", "metadata"}
-
-
-class Choices(TypedDict, total=False):
-    """The options that `task.options(…)` takes."""
-
-    queue: str
-    priority: int
-    retry: Retry
-    timeout: float | timedelta | None
-    resource: str | Key | Sequence[str | Key] | None
-    limit: int
-    when_busy: WhenBusy | Literal["wait", "skip", "replace"]
-    rate: Rate | None
-    fair: str | None
-    fair_weight: float
-    unique: str | None
-    unique_for: float | timedelta
-    throttle: float | timedelta | None
-    debounce: float | timedelta | None
-    debounce_max: float | timedelta | None
-    expires: float | timedelta | None
-    deadline: float | timedelta | None
-    max_reschedules: int | None
-    tags: Sequence[str] | None
-    metadata: Mapping[str, Any] | None
-    id: str | None
-
-
-class TaskChoices(Choices, total=False):
-    """The options that `@app.task(…)` takes. `final` lists errors that are not retried. `secret`:
-    arguments, results and error texts are never shown; it may name the secret arguments.
-    `executor`: where a sync function runs, on a thread of the worker or in a process that can be
-    killed. `aliases`: other names under which jobs of the task may be stored, for a task that was
-    renamed or moved."""
-
-    name: str
-    aliases: Sequence[str]
-    executor: Literal["thread", "process"]
-    final: Sequence[type[BaseException]] | type[BaseException]
-    secret: bool | Sequence[str]
 
 
 @lru_cache(maxsize=1024)

@@ -9,7 +9,9 @@ from mita.rules.when import when
 
 
 class Reschedule(Exception):
-    """Run this job again at another time. Raise or return it; it does not count as an attempt."""
+    """Run this job again at another time: `at` an aware datetime, or `after` seconds (or a
+    timedelta). Raise or return it; it does not count as an attempt. The `reason` is stored in the
+    job's timeline. Raises `UsageError` unless exactly one of `at` and `after` is given."""
 
     def __init__(
         self,
@@ -24,7 +26,8 @@ class Reschedule(Exception):
 
 
 class Abort(Exception):
-    """This job cannot succeed: fail it now, without the retries that are left."""
+    """This job cannot succeed: fail it now, without the retries that are left. The `reason` is
+    stored as its error."""
 
     def __init__(self, reason: str = "") -> None:
         self.reason = reason
@@ -32,8 +35,10 @@ class Abort(Exception):
 
 
 class Unavailable(Exception):
-    """What this job needs is unavailable until then: this job and all other jobs of its resource
-    key wait."""
+    """What this job needs is unavailable `until` then (an aware datetime), or for `after`
+    seconds (or a timedelta): this job and all other jobs of its resource key wait. The `reason`
+    is stored in the job's timeline. Raises `UsageError` unless exactly one of `until` and
+    `after` is given."""
 
     def __init__(
         self,

@@ -10,11 +10,12 @@ from mita.rules.names import fill
 from mita.rules.when import when
 
 from .arguments import PAYLOAD_BYTES, Arguments
+from .choices import Choices
 from .handle import Call, Handle, Sender
 from .hints import no_method
 from .injection import Injection
 from .limits import NO_LIMITS, CallLimits, check_together
-from .options import Choices, Options, choose
+from .options import Options, choose
 from .placeholders import NeedsFlow
 from .signature import is_async
 
@@ -41,7 +42,9 @@ class Bound(Generic[P, R]):
         self._payload_limit = payload_limit
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
-        """Enqueue one job. When this returns, the job is stored."""
+        """Enqueue one job and return its handle. `args` and `kwargs` are the arguments of the
+        function, without the `Job`. When this returns, the job is stored. Raises `UsageError` if
+        the arguments do not fit the annotations, and `Rejected` if the store does not take them."""
         return (await self._sender.send([self.call(*args, **kwargs)]))[0]
 
     def enqueue_sync(self, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
@@ -49,7 +52,9 @@ class Bound(Generic[P, R]):
         return self._sender.send_sync([self.call(*args, **kwargs)])[0]
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
-        """Return a validated, serialised call, for `app.enqueue_many` or `app.repeat`."""
+        """Return a call whose arguments (`args`, `kwargs`) are checked; nothing is stored. It is
+        for `app.enqueue_many`, `app.repeat`, `flow.add` and `job.run`. Raises `UsageError` if the
+        arguments do not fit the annotations."""
         try:
             payload, values = self._arguments.checked(args, kwargs, self._payload_limit)
         except NeedsFlow as found:
@@ -86,23 +91,26 @@ class Bound(Generic[P, R]):
         return Call(self.name, b"", options, resource, unique, filled, values)
 
     def at(self, moment: datetime) -> "Bound[P, R]":
-        """Run at this point in time, an aware datetime. A time in the past means now."""
+        """Return the task with this time: its job runs at `moment`, an aware datetime. A time in
+        the past means now. Raises `UsageError` for a datetime without a time zone."""
         return self._when(when(at=moment))
 
     def after(self, length: float | timedelta) -> "Bound[P, R]":
-        """Run after this many seconds (or this timedelta), measured on the store's clock."""
+        """Return the task with this delay: its job runs after `length` seconds (or a timedelta),
+        measured on the store's clock. Raises `UsageError` for a negative delay."""
         return self._when(when(after=length))
 
     def options(self, **choices: Unpack[Choices]) -> "Bound[P, R]":
-        """Override the task's options for this job."""
+        """Return the task with other options for this job: the `choices` of `JobOptions`. Raises
+        `UsageError` for an option that is unknown, or that belongs to a task."""
         return self._with(choose(self._options, choices, self._arguments.parameters, per_job=True))
 
     def using(self, connection: Any) -> "Bound[P, R]":
-        """Enqueue in the transaction that is open on your own connection: the job exists exactly if
-        the transaction commits.
-
-        For `postgresql://` stores: a psycopg or asyncpg connection, an SQLAlchemy session, or
-        Django's connection."""
+        """Return the task for the transaction that is open on your own `connection`: the job exists
+        exactly if the transaction commits. For `postgresql://` stores: a psycopg or asyncpg
+        connection, an SQLAlchemy session, or Django's connection. With an outbox (`Mita(outbox=…)`)
+        also for the other stores. Raises `UsageError`, when it is enqueued, for a connection that
+        cannot do that."""
         return Bound(
             self.name,
             self._arguments,

@@ -26,11 +26,11 @@ class FakeClock:
         return datetime.fromtimestamp(self.now() / SECOND, UTC)
 
     def move(self, by: float | timedelta) -> None:
-        """Move the clock ahead by this many seconds."""
+        """Move the clock ahead `by` this many seconds (or a timedelta)."""
         self.move_ms(round((by.total_seconds() if isinstance(by, timedelta) else by) * SECOND))
 
     def move_ms(self, by: Wait) -> None:
-        """Move the clock ahead by this many milliseconds."""
+        """Move the clock ahead `by` this many milliseconds."""
         self._now += by
 
 

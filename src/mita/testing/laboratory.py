@@ -60,7 +60,7 @@ class Lab(LabBlock):
     ) -> int:
         """Move the clock `by` seconds (or a timedelta), or `to` a point in time, from due time to
         due time, and run all jobs on the way. Returns the number of runs. An error is raised as by
-        `drain`; then the clock stands where it was raised."""
+        `drain`, unless `raises=False`; then the clock stands where it was raised."""
         return _number_of_runs(await self._run_until(self._end(by, to), raises))
 
     def advance_sync(
@@ -75,7 +75,8 @@ class Lab(LabBlock):
 
     @awaited
     async def signal(self, id: str, name: str, value: Any = None) -> Answer:
-        """Signal a job, as `app.signal` does. Its handler goes on at the next `drain`."""
+        """Give the job with this `id` the `value` for the signal of this `name`, as `app.signal`
+        does. Its handler goes on at the next `drain`."""
         return await self.app.signal(id, name, value)
 
     def signal_sync(self, id: str, name: str, value: Any = None) -> Answer:
@@ -83,7 +84,7 @@ class Lab(LabBlock):
         return self.app.signal_sync(id, name, value)
 
     def override(self, provider: Callable[..., Any], value: Any) -> None:
-        """Give this value to the runs of this lab instead of what the provider (or lifespan)
+        """Give this `value` to the runs of this lab instead of what the `provider` (or lifespan)
         makes, which is not called. For a class, give the object."""
         self._overrides[provider] = value
         for inline, _ in self._inlines.values():
@@ -92,8 +93,8 @@ class Lab(LabBlock):
     # ------------------------------------------------------------ what was enqueued
 
     def enqueued(self, task: Task[..., Any] | None = None) -> list[EnqueuedJob]:
-        """The jobs of this task (None: of all tasks) that were enqueued in this lab, oldest first,
-        whether they have run or not. It is not awaited, also in async tests."""
+        """The jobs of this `task` (None: of all tasks) that were enqueued in this lab, oldest
+        first, whether they have run or not. It is not awaited, also in async tests."""
         jobs = self._jobs()
         if task is None:
             return jobs
@@ -113,13 +114,14 @@ class Lab(LabBlock):
         tags: Sequence[str] = (),
         **kwargs: Any,
     ) -> list[EnqueuedJob]:
-        """Raise `AssertionError` unless a job of this task was enqueued in this lab with these
-        arguments, whether it has run or not. Arguments that are not named may have any value;
-        `unittest.mock.ANY` is equal to everything. Returns the jobs that match, oldest first.
+        """Raise `AssertionError` unless a job of this `task` was enqueued in this lab with these
+        arguments (`args`, `kwargs`), whether it has run or not. Arguments that are not named may
+        have any value; `unittest.mock.ANY` is equal to everything. Returns the jobs that match,
+        oldest first.
 
         `count`: exactly so many jobs match; 0: none does. `queue`, `after` (the delay), `at` (the
-        due time) and `state` must be the job's, and `tags` among its tags. It is not awaited, also
-        in async tests."""
+        due time) and `state` must be the job's, and `tags` among its tags. Raises `UsageError` for
+        arguments that the task does not take. It is not awaited, also in async tests."""
         __tracebackhide__ = True  # pytest shows the line of the test
         options = {"count": count, "queue": queue, "after": after, "at": at, "state": state}
         given = [name for name, value in options.items() if value is not None]
@@ -216,8 +218,8 @@ def lab(
     roll: float = 1.0,
     time_limit: float = TIME_LIMIT_S,
 ) -> Lab:
-    """Until the end of the block the app's jobs are kept in a place of their own, and run only when
-    you say so:
+    """Until the end of the block the jobs of `app` are kept in a place of their own, and run only
+    when you say so:
 
         async with lab(app) as it:
             await greet.after(60).enqueue("Ada")
