@@ -15,7 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from .pages import Block
-from .terminals import Ids, Ports, Program, Prompt, stays
+from .terminals import Ids, Ports, Program, Prompt, compare_prints, stays
 
 _LINE = re.compile(r"^(?:\$ (?P<command>.*)|(?P<stop>\^C).*)$", re.MULTILINE)
 
@@ -65,9 +65,7 @@ class Reader:
             return
         assert "Traceback (most recent call last)" not in printed, f"{text}\n{printed}"
         assert "SyntaxError" not in printed, f"{text}\n{printed}"
-        for said in re.findall(r"^ *print\(.*\) +# (.*)$", text, re.MULTILINE):
-            pattern = ".*".join(re.escape(part) for part in said.split("…"))
-            assert re.search(pattern, printed), f"{said!r} is not what was printed:\n{printed}"
+        compare_prints(text, printed)
 
     def _type(self, terminal: str, text: str) -> None:
         text = self._ports.real(text)

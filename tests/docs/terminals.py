@@ -207,6 +207,13 @@ class Program:
         os.close(self._master)
 
 
+def compare_prints(text: str, printed: str) -> None:
+    """The comment after a `print(…)` at the prompt is what it printed; … stands for anything."""
+    for said in re.findall(r"^ *print\(.*\) +# (.*)$", text, re.MULTILINE):
+        pattern = ".*".join(re.escape(part) for part in said.split("…"))
+        assert re.search(pattern, printed), f"{said!r} is not what was printed:\n{printed}"
+
+
 def stays(command: str) -> bool:
     """Whether a command runs until it is stopped."""
     return _STAYS.search(command) is not None

@@ -14,6 +14,8 @@ import mita
 import mita.testing
 from mita import MitaError
 
+from .pages import ROOT
+
 ERRORS = {
     name
     for name in mita.__all__
@@ -106,6 +108,26 @@ def test_a_docstring_names_the_errors_that_the_method_raises_itself(label: str) 
     text = documentation(METHODS[label])
     missing = {error for error in raised & ERRORS if f"`{error}`" not in text}
     assert not missing, f"the docstring of {label} does not say that it raises {missing}: {text}"
+
+
+# what needs no example: plain values, what only Mita calls, and what the guides show
+WITHOUT = re.compile(
+    r"Abort|BulkResult|CallableTask|EnqueuedJob|Events|EventKind|FakeClock|Keyring|Relay|Scheduler"
+    r"|Step\.|StoreURL|SyncEvents|Transactional|ListenerThread.put|Rate\.|Every\.|Lab.now"
+    r"|Job\.(attempt|cancelled|checkpoint|complete_in|fire_time|id|metadata|outcomes|priority|queue"
+    r"|reschedules|results|tags|task|token)"
+    r"|Mita\.(has_outbox|kept|open_store|outbox|relay|store_factory|url|within)"
+    r"|(BoundTask|Flow).using|Worker\.(put_back|running)"
+)
+
+
+def test_every_method_has_an_example() -> None:
+    """The site shows it below the method; test_examples runs it."""
+    text = (ROOT / "docs" / "reference" / "examples.md").read_text()
+    shown = set(re.findall(r"^### ([\w.]+)$", text, re.MULTILINE))
+    known = {*METHODS, *(name for name, _ in public())}
+    assert shown - known == set()
+    assert [name for name in METHODS if name not in shown and not WITHOUT.search(name)] == []
 
 
 @pytest.mark.parametrize("name", ["Mita", "Tasks", "Retry", "Rate", "Key", "Every", "Cron", "All"])

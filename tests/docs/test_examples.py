@@ -7,6 +7,8 @@ import re
 import shlex
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -21,6 +23,7 @@ from tests.stores.postgres import shared
 
 from . import pages
 from .pages import PAGES, Block, blocks, is_followed
+from .terminals import compare_prints
 
 # the database of the examples: a real server of the tests' own
 SHOP = "postgresql://localhost/shop"
@@ -46,9 +49,11 @@ class Reader:
             await asyncio.to_thread(self._console, block.text)
             return
         code = self._compiled(block.text, block.line)
-        outcome = eval(code, self._names)
-        if asyncio.iscoroutine(outcome):
-            await outcome
+        with redirect_stdout(StringIO()) as printed:
+            outcome = eval(code, self._names)
+            if asyncio.iscoroutine(outcome):
+                await outcome
+        compare_prints(block.text, printed.getvalue())
 
     def _compiled(self, text: str, line: int) -> CodeType:
         if SHOP in text:

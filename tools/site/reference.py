@@ -1,12 +1,29 @@
-"""What the reference shows beyond docstrings: the fields of a class, and `_sync` methods in short.
+"""What the reference shows beyond docstrings: the fields of a class, an example for each method,
+and `_sync` methods in short.
 
 mkdocstrings reads the source with griffe, which calls these extensions for each class."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from griffe import Docstring, Extension
 
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "examples.md"
+_EXAMPLE = r"^### ([\w.]+)\n\n```python\n(.*?)^```$"
+# classes from which a public class inherits methods, and under which name users know them
+OWNERS = {
+    "Bound": "BoundTask",
+    "Bulk": "Mita",
+    "Client": "Mita",
+    "Composed": "Mita",
+    "DurableJob": "Job",
+    "FlowDraft": "Flow",
+    "FlowJob": "Job",
+    "Inspection": "Mita",
+    "Observable": "Mita",
+}
 SENTENCE = "From code that is not async: `{name}`, with the same parameters."
 
 
@@ -21,6 +38,35 @@ class SyncTwins(Extension):  # type: ignore[misc]
             if method is not None and method.is_function:
                 _say(method, SENTENCE.format(name=name))
                 del cls.members[name]
+
+
+class Examples(Extension):  # type: ignore[misc]
+    """Adds the example of docs/reference/examples.md, which a test runs, to each docstring."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._examples = dict(re.findall(_EXAMPLE, PAGE.read_text(), re.MULTILINE | re.DOTALL))
+
+    def on_class(self, *, cls: Any, **kwargs: Any) -> None:
+        """Called for each class, with all of its members."""
+        del kwargs
+        owner = OWNERS.get(cls.name, cls.name)
+        if owner == cls.name:
+            self._show(cls, owner)
+        for name, member in cls.members.items():
+            if not member.is_alias and (member.is_function or member.is_attribute):
+                self._show(member, f"{owner}.{name}")
+
+    def on_function(self, *, func: Any, **kwargs: Any) -> None:
+        """Called for each function."""
+        del kwargs
+        if func.parent is not None and func.parent.is_module:
+            self._show(func, func.name)
+
+    def _show(self, target: Any, label: str) -> None:
+        code = self._examples.get(label) or self._examples.get(f"testing.{label}")
+        if code is not None and target.path.startswith("mita."):
+            _say(target, f"For example:\n\n```python\n{code}```")
 
 
 class Fields(Extension):  # type: ignore[misc]
