@@ -112,7 +112,8 @@ class Mita(Observable, Composed):
     def from_settings(cls, **given: Unpack[AppChoices]) -> Self:
         """Make an app from `$MITA_URL`, `$MITA_KEEP` and so on, and from `[tool.mita]` in
         pyproject.toml: url, namespace, keep, keep_failed, keep_most, payload_limit and ageing. What
-        is given here wins, then the environment."""
+        is `given` here wins, then the environment. Raises `UsageError` for settings that make no
+        sense."""
         found = {name: one.value for name, one in settings().items() if name in APP_SETTINGS}
         return cls(**{**found, **given})
 

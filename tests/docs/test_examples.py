@@ -30,6 +30,25 @@ SHOP = "postgresql://localhost/shop"
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page)) and not is_followed(page)]
 
 
+_OWN_WORKER = re.compile(r"app\.worker\(|lab\(app")
+
+_NAMED_WORKER = re.compile(r"mita worker |\]\(trying\.md\)")
+OPENING_CHARACTERS = 1500
+
+
+def test_a_guide_says_which_worker_its_examples_need() -> None:
+    """One that starts no worker names it in its first lines, or leads to the page that says how."""
+    silent = [
+        pages.name(page)
+        for page in WITH_EXAMPLES
+        if page.parent.name == "guide"
+        and any(".result(" in block.text for block in blocks(page) if block.kind == "python")
+        and not _OWN_WORKER.search(page.read_text())
+        and not _NAMED_WORKER.search(page.read_text()[:OPENING_CHARACTERS])
+    ]
+    assert silent == []
+
+
 class Reader:
     """Types the examples of one page, one after the other, with a worker running beside as the page
     assumes."""
@@ -37,7 +56,7 @@ class Reader:
     def __init__(self, page: Path) -> None:
         self._page = page
         self._names: dict[str, Any] = {"__name__": "jobs"}
-        self._brings_its_own = re.search(r"app\.worker\(|lab\(app", page.read_text()) is not None
+        self._brings_its_own = _OWN_WORKER.search(page.read_text()) is not None
         self._workers: list[tuple[Worker, asyncio.Task[None]]] = []
         self._apps: set[Mita] = set()
         self._watching = asyncio.create_task(self._watch())

@@ -2,6 +2,7 @@
 
 - Pages that are kept outside `docs` belong to the site, too: README.md is its home page.
 - A link to another file of the repository becomes a link to a copy of that file.
+- A diagram becomes a table: the theme would fetch the program that draws it from another server.
 - A page that `mkdocs.yml` does not name is added to the end of the part of its folder.
 - The reference has a section for each module of `mita.contrib`, for each name of `mita.testing`,
   and for each public name of `mita` that no page names.
@@ -36,6 +37,7 @@ PARTS = {
 _LINK = re.compile(
     r"(?P<text>\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<to>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)"
 )
+_DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _REFERENCE = re.compile(r"^(\[[^\]]+\]: )([^\s#]*)(#\S*)?$", re.MULTILINE)
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
@@ -87,9 +89,27 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     """Lead the links that leave `docs` to where the site has these files."""
     del config, files
     path: str = page.file.src_uri
+    markdown = _DIAGRAM.sub(lambda found: _table(found[1]), markdown)
     if path in ADDED:
         markdown += "".join(f"\n\n::: {name}\n" for name in ADDED[path]())
     return markdown if path in OUTSIDE.values() else _moved(markdown, f"docs/{path}", path)
+
+
+def _table(diagram: str) -> str:
+    """The arrows of a diagram as a table, one row for each state with what it can become."""
+    arrows: dict[str, dict[str, list[str]]] = {}
+    for begin, end, label in re.findall(r"^ *(\S+) --> (\S+): (.*)$", diagram, re.MULTILINE):
+        arrows.setdefault(begin, {}).setdefault(end, []).append(label)
+    rows = [
+        f"| {_state(begin)} | {_state(end)} | {', '.join(labels)} |"
+        for begin, ends in arrows.items()
+        for end, labels in ends.items()
+    ]
+    return "\n".join(["| from | to | by |", "| --- | --- | --- |", *rows])
+
+
+def _state(name: str) -> str:
+    return "" if name == "[*]" else f"`{name}`"
 
 
 def contrib_modules() -> list[str]:
