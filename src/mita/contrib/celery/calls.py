@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 
-class Arguments(Struct, frozen=True):
+class CallArguments(Struct, frozen=True):
     """The arguments of a call as code: by position, and by name."""
 
     by_position: tuple[str, ...] = ()
@@ -22,14 +22,14 @@ _OPTIONS = {"queue": "queue", "priority": "priority", "expires": "expires", "tas
 _LEFT_OUT = frozenset(("retry", "retry_policy", "serializer", "compression", "ignore_result"))
 
 
-def enqueued(task: str, given: Arguments, is_async: bool) -> str:
+def enqueued(task: str, given: CallArguments, is_async: bool) -> str:
     """`task.delay(…)`."""
     verb = "enqueue" if is_async else "enqueue_sync"
     code = f"{task}.{verb}({given.code})"
     return f"await {code}" if is_async else code
 
 
-def apply_async(task: str, given: Arguments, is_async: bool) -> tuple[str, list[str]]:
+def apply_async(task: str, given: CallArguments, is_async: bool) -> tuple[str, list[str]]:
     """`task.apply_async(…)`: the code, and notes for the reader."""
     by_position = zip(("args", "kwargs"), given.by_position, strict=False)
     names, notes = {**given.by_name, **dict(by_position)}, list[str]()
@@ -48,11 +48,11 @@ def apply_async(task: str, given: Arguments, is_async: bool) -> tuple[str, list[
         for name, code in names.items()
         if name not in _LEFT_OUT
     ]
-    return enqueued(bound, Arguments(tuple(inner)), is_async), notes
+    return enqueued(bound, CallArguments(tuple(inner)), is_async), notes
 
 
 def _sequence(code: str) -> str:
-    """Arguments that were given as a list or tuple."""
+    """CallArguments that were given as a list or tuple."""
     tree = _parsed(code)
     if isinstance(tree, ast.Tuple | ast.List):
         return ", ".join(ast.get_source_segment(code, one) or "" for one in tree.elts)
@@ -60,7 +60,7 @@ def _sequence(code: str) -> str:
 
 
 def _mapping(code: str) -> str:
-    """Arguments that were given as a dict."""
+    """CallArguments that were given as a dict."""
     tree = _parsed(code)
     if isinstance(tree, ast.Dict) and all(
         isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier()
@@ -80,7 +80,7 @@ class Signature(Struct, frozen=True):
     """A Celery signature: `task.s(…)`, or `task.si(…)`, which is immutable."""
 
     task: str
-    given: Arguments
+    given: CallArguments
     immutable: bool = False
 
     @property

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from mita.errors import UsageError
 
-from .calls import Arguments, Signature, apply_async, chained, enqueued
+from .calls import CallArguments, Signature, apply_async, chained, enqueued
 from .decorators import task_options
 
 _CANVAS = ("chain", "group", "chord")
@@ -288,9 +288,9 @@ class _Translator(cst.CSTTransformer):
         return self._module.code_for_node(node)
 
 
-def _arguments(translator: _Translator, args: Sequence[cst.Arg]) -> Arguments:
+def _arguments(translator: _Translator, args: Sequence[cst.Arg]) -> CallArguments:
     code = translator._code  # noqa: SLF001 - a part of the translator
-    return Arguments(
+    return CallArguments(
         tuple(f"{arg.star}{code(arg.value)}" for arg in args if arg.keyword is None),
         {arg.keyword.value: code(arg.value) for arg in args if arg.keyword is not None},
     )
