@@ -21,9 +21,11 @@ from mita.model.outcome import (
 from mita.model.record import DisplayState
 from mita.model.repeat import Firing
 from mita.model.time import HOUR, Moment, Wait, When
+from mita.model.view import JobFilter
 from mita.ports.pubsub import Subscription
 from mita.ports.store import ASKED, OnceValue
 from mita.rules import matching
+from mita.rules.options import options_of
 from mita.rules.schedule.spec import switched
 from mita.rules.states import allowed
 from mita.stores.memory import MemoryStore, leases, maintenance, once, repeats, resources, unique
@@ -399,6 +401,17 @@ def forget_when_it_was_started(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def find_by_a_part_of_a_tag(patch: pytest.MonkeyPatch) -> None:
+    whole = matching.matches
+
+    def matches(job: Job, want: JobFilter, now: Moment) -> bool:
+        tags = options_of(job.options).tags
+        has_it = want.tag is None or any(want.tag in tag for tag in tags)
+        return has_it and whole(job, replace(want, tag=None), now)
+
+    patch.setattr(inspecting, "matches", matches)
+
+
 A_STALE_SETTLE = (
     "test_a_late_worker_cannot_settle_a_job_it_lost",
     "test_a_claim_of_a_deleted_job_cannot_change_later_jobs",
@@ -412,6 +425,11 @@ IN_MEMORY = [
             "test_jobs_without_a_due_time_are_counted_as_waiting",
             "test_a_page_can_be_filtered_by_state",
         ),
+    ),
+    Fault(
+        "a search that finds parts of tags",
+        find_by_a_part_of_a_tag,
+        ("test_jobs_are_found_by_their_tags",),
     ),
     Fault("no token check at settle", settle_by_id, (A_STALE_SETTLE[0], A_STALE_SETTLE[2])),
     Fault("no token check at extend", extend_by_id, ("test_a_lost_claim_cannot_be_extended",)),

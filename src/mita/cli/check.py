@@ -5,7 +5,7 @@ import argparse
 import asyncio
 
 from mita import Mita
-from mita.errors import MitaError, StoreError, UsageError
+from mita.errors import MitaError, StoreError, StoreMissing, UsageError
 from mita.model.view import Finding, Health, WorkerView
 
 from .argtypes import duration
@@ -82,7 +82,8 @@ async def _store(options: argparse.Namespace) -> tuple[list[Finding], Exit]:
             text = f"{where} has not answered for {options.timeout:g} s"
             return [Finding("store", text, Health.BAD)], Exit.STORE
         except StoreError as error:
-            return [Finding("store", f"{where}: {error}", Health.BAD)], Exit.STORE
+            remedy = "make it: mita migrate" if isinstance(error, StoreMissing) else ""
+            return [Finding("store", f"{where}: {error}", Health.BAD, remedy)], Exit.STORE
     worker, code = _worker(workers, options.worker)
     return [Finding("store", where), worker], code
 

@@ -43,7 +43,10 @@ def add(commands: Commands) -> None:
         "--resource", metavar="KEY", help="at most one job with this key runs at once"
     )
     parser.add_argument(
-        "--tag", action="append", dest="tags", help="a tag; may be given repeatedly"
+        "--tag",
+        action="append",
+        dest="tags",
+        help="a tag, instead of those of the task; may be repeated",
     )
     parser.add_argument(
         "--id", help="the id of the job; if there is such a job, nothing is changed"
