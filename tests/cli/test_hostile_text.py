@@ -32,6 +32,7 @@ from mita.ports.store import Store
 from mita.printable import printable, printable_json, printable_lines
 from mita.rules.flow import FLOW_TASK, step_id
 from mita.rules.flow_plan import FlowSpec, pack_spec
+from mita.rules.labels import with_tags
 from mita.rules.options import with_flow
 from tests.waiting import wait_until
 
@@ -135,7 +136,8 @@ async def fill(store: Store) -> dict[str, str]:
         "task": f"t{HOSTILE}",
         "queue": f"q{HOSTILE}",
         "payload": MESSAGE({HOSTILE: HOSTILE}),
-        "options": b"",
+        "options": with_tags(b"", (HOSTILE,)),
+        "tags": (HOSTILE,),
     }
     names = ("failed", "cancelled", "running", "blocked", "ready", "scheduled")
     ids = {name: new_id() for name in names}
@@ -272,6 +274,13 @@ def commands(ids: dict[str, str]) -> list[tuple[str, ...]]:
         ("jobs", "--url", f"sqlite:///{HOSTILE}.db"),
         ("jobs", "--url", HOSTILE),
         ("jobs", "--app", "bad_import:app"),
+        ("check",),
+        ("check", "--app", "bad_import:app"),
+        ("check", "--app", "shop:app", "--worker", HOSTILE),
+        ("completion", HOSTILE),
+        ("outbox", "--app", HOSTILE),
+        ("relay", HOSTILE),
+        ("jobs", "--tag", HOSTILE),
         ("worker", HOSTILE),
         ("worker", "shop:app", "--name", HOSTILE),
         ("worker", "shop:app", "--queues", HOSTILE),
