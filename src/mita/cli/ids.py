@@ -14,7 +14,7 @@ ID_DIGITS = 32
 STEP_DIGITS, _CHILD_DIGITS = 6, 12
 _ADDED = "added"
 _OURS = re.compile(rf"[0-9a-f]{{{ID_DIGITS}}}")
-_CHOSEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.[0-9a-f]+)*")
+_CHOSEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}(\.([0-9a-f]{12}|[0-9a-f]{32}))*")
 # The first digits hold the time at which the job was made. No later job begins with the same
 # digits, so a unique beginning stays unique.
 TIME_DIGITS = 12
