@@ -11,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 import psycopg
 import pytest
 from sqlalchemy import create_engine
@@ -186,6 +187,9 @@ async def test_autocommit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="autocommit"):
         app.tasks["mail"].using(connection).enqueue_sync(1)
     connection.close()
+    async with aiosqlite.connect(tmp_path / "shop.db", isolation_level=None) as awaited:
+        with pytest.raises(UsageError, match="autocommit"):
+            await app.tasks["mail"].using(awaited).enqueue(1)
     engine = create_engine(f"sqlite:///{tmp_path}/shop.db", isolation_level="AUTOCOMMIT")
     with engine.connect() as commits, pytest.raises(UsageError, match="autocommit"):
         app.tasks["mail"].using(commits).enqueue_sync(1)

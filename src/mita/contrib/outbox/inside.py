@@ -92,12 +92,12 @@ async def async_driver_of(connection: Any, location: Location) -> AsyncRunner:
 
         return await async_driver(connection)
     if library == "aiosqlite":
-        _must_be_in_transaction(connection)
+        await _must_be_in_transaction_async(connection)
         return (lambda text, values: _fetch_async(connection, text, values)), connection
     if library == "sqlalchemy" and kinds & {"AsyncSession", "async_scoped_session"}:
-        return _sqlalchemy_async(await connection.connection())
+        return await _sqlalchemy_async(await connection.connection())
     if library == "sqlalchemy" and "AsyncConnection" in kinds:
-        return _sqlalchemy_async(connection)
+        return await _sqlalchemy_async(connection)
     raise UsageError(
         f"{type(connection).__name__} is not async, and would block the event loop: use "
         "enqueue_sync"
@@ -127,9 +127,9 @@ def _sqlalchemy(connection: Any) -> SyncRunner:
     return run, own
 
 
-def _sqlalchemy_async(connection: Any) -> AsyncRunner:
+async def _sqlalchemy_async(connection: Any) -> AsyncRunner:
     own = connection.sync_connection.connection.driver_connection
-    _must_be_in_transaction(own)
+    await _must_be_in_transaction_async(own)
 
     async def run(text: str, values: Values) -> Answered:
         result = await connection.exec_driver_sql(for_sqlite(text), values)
@@ -161,14 +161,23 @@ async def _on_djangos_thread(connection: Any) -> AsyncRunner:
 
 
 def _must_be_in_transaction(connection: Any) -> None:
-    """Raise `UsageError` if a write on this SQLite connection would commit by itself. Without
-    autocommit the first write begins a transaction."""
-    own = getattr(connection, "_conn", connection)  # that of aiosqlite, which runs on its thread
-    commits_itself = getattr(own, "autocommit", -1)  # -1: isolation_level decides
-    if commits_itself == -1:
-        commits_itself = own.isolation_level is None
-    if commits_itself and not own.in_transaction:
+    if _commits_itself(connection):
         raise _no_transaction('connection.execute("begin")')
+
+
+async def _must_be_in_transaction_async(connection: Any) -> None:
+    """The same for aiosqlite. Its SQLite connection answers on the thread of its own only."""
+    if await connection._execute(_commits_itself, connection._conn):  # noqa: SLF001
+        raise _no_transaction('await connection.execute("begin")')
+
+
+def _commits_itself(connection: Any) -> bool:
+    """Whether a write on this SQLite connection would commit by itself. Without autocommit the
+    first write begins a transaction."""
+    autocommit = getattr(connection, "autocommit", -1)  # -1, before Python 3.12: by isolation_level
+    if autocommit == -1:
+        autocommit = connection.isolation_level is None
+    return bool(autocommit) and not connection.in_transaction
 
 
 def _no_transaction(example: str) -> UsageError:
