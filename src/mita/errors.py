@@ -65,6 +65,8 @@ class JobFailed(MitaError):
     """The job that you waited for has failed. `error` is the text of its last error, `id` is the
     job."""
 
+    is_lasting = False  # whether every later run of the handler that raises it gets it again
+
     def __init__(self, id: str, error: str) -> None:
         super().__init__(
             f"job {id} failed: {printable(error.splitlines()[0]) if error else 'no reason kept'}"
@@ -75,6 +77,8 @@ class JobFailed(MitaError):
 
 class JobCancelled(MitaError):
     """The job that you waited for was cancelled."""
+
+    is_lasting = False  # as in JobFailed
 
     def __init__(self, id: str, reason: str = "") -> None:
         super().__init__(f"job {id} was cancelled" + (f": {printable(reason)}" if reason else ""))

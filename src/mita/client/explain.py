@@ -14,7 +14,7 @@ from mita.ports.store import Store
 from mita.rules.durable import pending_waits
 from mita.rules.explain.evidence import Evidence, Reason
 from mita.rules.explain.reasons import explain
-from mita.rules.flow import CHILD
+from mita.rules.flow import CHILD, child_of_signal
 from mita.rules.gates import keys_of
 from mita.rules.options import options_of
 from mita.rules.states import TERMINAL, WAITING
@@ -92,7 +92,7 @@ def _questions(store: Store, job: Job, known: dict[str, Any]) -> dict[str, Await
 async def _with_children(store: Store, evidence: Evidence) -> Evidence:
     """Add why the child jobs do not end for which a job waits; of many only the first few."""
     waits = [wait.name for wait in pending_waits(evidence.values)]
-    ids = [name.removeprefix(CHILD) for name in waits if name.startswith(CHILD)]
+    ids = [child_of_signal(name) for name in waits if name.startswith(CHILD)]
     if evidence.job.state is not State.QUEUED or not ids:
         return evidence
     known = _known(evidence)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from mita.errors import LeaseLost, Rejected, StoreAway
+from mita.errors import JobCancelled, JobFailed, LeaseLost, Rejected, StoreAway
 from mita.model.ending import (
     STORE_AWAY,
     Ending,
@@ -49,6 +49,9 @@ def to_ending(error: BaseException, task: Task[Any, Any], claim: Claim) -> Endin
             return ResourceUnavailable(error.when, "" if is_secret(task, claim) else error.reason)
         case Abort() | Rejected():
             # the store would reject the same from another run
+            return Raised(error_text(error, task, claim), final=True)
+        case JobFailed(is_lasting=True) | JobCancelled(is_lasting=True):
+            # the child that failed is the same in another run
             return Raised(error_text(error, task, claim), final=True)
         case LeaseLost():
             return Interrupted(True, "its lease expired")

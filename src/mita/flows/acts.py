@@ -8,12 +8,13 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from mita.events.signals import Amended
-from mita.model.job import Job
+from mita.model.job import Job, State
 from mita.model.outcome import Answer, CancelJob, Change, DeleteJob, RescheduleJob, RetryJob
 from mita.model.time import Wait
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.flow import FLOW_TASKS, GATHER_TASK, step_id
+from mita.rules.durable import WAIT
+from mita.rules.flow import FLOW_TASKS, GATHER_TASK, child_of_signal, step_id
 from mita.rules.flow_plan import FlowSpec, counter_groups
 from mita.rules.flow_retries import LOST
 from mita.rules.states import ALIVE, DEAD
@@ -53,7 +54,7 @@ def concerns_flows(job: Job, change: Change) -> bool:
     in a flow may have children if it was put back before."""
     if is_step(job.id) or job.task in FLOW_TASKS:
         return True
-    return isinstance(change, CancelJob) and job.reschedules > 0
+    return isinstance(change, CancelJob | RetryJob | RescheduleJob) and job.reschedules > 0
 
 
 async def amend_jobs(store: Store, jobs: Sequence[Job], change: Change, keep: Wait) -> Acts:
@@ -172,7 +173,11 @@ async def _cancel_steps(
 
 
 async def _retry(store: Store, jobs: Sequence[Job], change: RetryJob) -> Acts:
-    """Retry jobs, each step with the steps that were cancelled because of it."""
+    """Retry jobs, each step with the steps that were cancelled because of it, and each parent with
+    the child whose failure was its own."""
+    children = await _failed_children(store, jobs)
+    if children:
+        await _retry(store, children, change)
     flows: dict[str, list[DeadStep]] = {}
     whole: dict[str, list[str]] = {}
     for job in jobs:
@@ -195,6 +200,19 @@ async def _retry(store: Store, jobs: Sequence[Job], change: RetryJob) -> Acts:
     asked_for = {job.id for job in jobs}
     followed = [one for one in reports if one.id not in asked_for]
     return Acts([answers[job.id] for job in jobs], followed)
+
+
+async def _failed_children(store: Store, jobs: Sequence[Job]) -> list[Job]:
+    """The children that these failed jobs did not survive: their errors name them. Failures that a
+    handler has caught are part of what it did, and stay."""
+    ids: list[str] = []
+    for job in jobs:
+        if job.state is State.FAILED and job.reschedules and job.error:
+            waits = [name for name in await store.once_values(job.id) if name.startswith(WAIT)]
+            named = {child_of_signal(name.removeprefix(WAIT)) for name in waits}
+            ids += [id for id in named if f"job {id} " in job.error.partition("\n")[0]]
+    found = await store.find(ids) if ids else []
+    return [job for job in found if job is not None and job.state in DEAD]
 
 
 async def _reschedule(store: Store, jobs: Sequence[Job], change: RescheduleJob) -> Acts:

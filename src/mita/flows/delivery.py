@@ -15,7 +15,7 @@ from mita.model.time import NOW, SECOND, Wait, When
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
-from mita.rules.durable import WAIT, arrival_name, signal_name
+from mita.rules.durable import WAIT, arrival_name, pending_waits, signal_name
 from mita.rules.flow import (
     CHILD,
     GATHER_TASK,
@@ -25,6 +25,7 @@ from mita.rules.flow import (
     ChildOutcome,
     Told,
     added_signal,
+    child_of_signal,
     child_signal,
     pack_child,
     pack_told,
@@ -186,7 +187,12 @@ async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
 async def _tell_parent(store: Store, job: EndedJob, parent: str) -> None:
     result = job.result if job.state is State.SUCCEEDED else None
     outcome = ChildOutcome(job.state, result, job.error)
-    await store.amend([parent], SignalJob(child_signal(job.id), pack_child(outcome)))
+    value = pack_child(outcome)
+    [answer] = await store.amend([parent], SignalJob(child_signal(job.id), value))
+    if answer is Answer.TAKEN:  # it was retried, and the parent may wait for it again
+        for wait in pending_waits(await store.once_values(parent)):
+            if wait.name.startswith(CHILD) and child_of_signal(wait.name) == job.id:
+                await store.amend([parent], SignalJob(wait.name, value))
 
 
 # ---------------------------------------------------------------- after a job is settled
@@ -331,7 +337,7 @@ async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended
         waits = await store.once_values(todo.pop())
         signals = {name.removeprefix(WAIT) for name in waits if name.startswith(WAIT + CHILD)}
         children = [
-            signal.removeprefix(CHILD) for signal in signals if signal_name(signal) not in waits
+            child_of_signal(signal) for signal in signals if signal_name(signal) not in waits
         ]
         await cancel(store, children, "its parent was cancelled", keep, cancelled)
         todo += children

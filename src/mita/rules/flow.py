@@ -36,6 +36,7 @@ ADDED = "added:"  # and those of the signals of steps that have added others
 MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
+_AGAIN = " again "
 LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 _FIRST_PATROL: Wait = 30 * SECOND
 _PATROL_PER_STEP: Wait = SECOND // 100
@@ -123,6 +124,18 @@ def child_id(parent: str, name: str) -> str:
 def child_signal(id: str) -> str:
     """The name of the signal by which this child tells its parent how it ended."""
     return f"{CHILD}{id}"
+
+
+def child_again(id: str, number: int) -> str:
+    """The name of the signal by which this child tells its parent how it ended after a retry, for
+    which the parent waits for the `number`th time."""
+    return f"{child_signal(id)}{_AGAIN}{number}"
+
+
+def child_of_signal(name: str) -> str:
+    """The id of the child that gives the signal with this name."""
+    id, again, number = name.removeprefix(CHILD).rpartition(_AGAIN)
+    return id if again and number.isdigit() else name.removeprefix(CHILD)
 
 
 def addition_id(id: str) -> str:

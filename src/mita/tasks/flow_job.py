@@ -16,6 +16,8 @@ from mita.model.time import When
 from mita.rules.durable import ARRIVAL, NEVER, pack_durable, signal_name, wait_name
 from mita.rules.flow import (
     NO_RESULT,
+    ChildOutcome,
+    child_again,
     child_id,
     child_signal,
     patrol_wait,
@@ -76,11 +78,14 @@ class FlowJob(DurableJob):
         if key not in values:
             await self._wait_for_child(id, call, signal, key)
         outcome = read_child(values[key])
+        if outcome.state is not State.SUCCEEDED:
+            outcome = await self._after_retries(id, outcome)
         if outcome.state is State.SUCCEEDED:
             result: T = self._run.unpack_result(call.task, outcome.result or NO_RESULT)
             return result
-        kind = JobFailed if outcome.state is State.FAILED else JobCancelled
-        raise kind(id, outcome.error)
+        failure = (JobFailed if outcome.state is State.FAILED else JobCancelled)(id, outcome.error)
+        failure.is_lasting = name is None  # with a name, another run may start another child
+        raise failure
 
     run_sync = sync_twin(run)
 
@@ -96,6 +101,25 @@ class FlowJob(DurableJob):
                 return
         pause = patrol_wait(self._run.now - self._claim.created)
         raise self._suspended(Suspend(When(pause), signal))
+
+    async def _after_retries(self, id: str, outcome: ChildOutcome) -> ChildOutcome:
+        """How a child ended that did not succeed at first: a person may have retried it, alone or
+        with this job. If it runs again, this run ends and waits for it."""
+        values, number = await self._stored(), 1
+        while (key := signal_name(child_again(id, number))) in values:
+            outcome, number = read_child(values[key]), number + 1
+        if outcome.state is State.SUCCEEDED:
+            return outcome
+        packed = await self._run.child_outcome(id)
+        if packed is None:
+            signal = child_again(id, number)
+            if wait_name(signal) not in values:
+                await self._keep(wait_name(signal), pack_durable(NEVER))
+            pause = patrol_wait(self._run.now - self._claim.created)
+            raise self._suspended(Suspend(When(pause), signal))
+        if read_child(packed).state is not State.SUCCEEDED:  # or it is gone
+            return outcome
+        return read_child(await self._keep(key, packed))
 
     # ------------------------------------------------------------ flows
 

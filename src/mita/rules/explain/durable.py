@@ -4,7 +4,7 @@ from mita.model.outcome import TimelineKind
 from mita.model.time import LATEST
 from mita.rules.display import as_datetime, clock, span
 from mita.rules.durable import PendingWait, pending_waits
-from mita.rules.flow import CHILD
+from mita.rules.flow import CHILD, child_of_signal
 
 from .evidence import Evidence, Reason, ReasonCode, advise
 from .flow import step_reasons
@@ -39,7 +39,7 @@ def _waits(evidence: Evidence, wait: PendingWait) -> Reason:
     """A wait without a time-out ends at the deadline of the job, if it has one."""
     job, now = evidence.job, evidence.now
     if wait.name.startswith(CHILD):
-        return _waits_for_child(evidence, wait.name.removeprefix(CHILD))
+        return _waits_for_child(evidence, child_of_signal(wait.name))
     end = wait.end or (job.due if job.due < LATEST else None)
     until = "without a time-out" if end is None else f"until {clock(end, now)}"
     return Reason(
