@@ -1,6 +1,6 @@
 """Maintenance: `doctor`, `migrate`."""
 
-from mita.flows.delivery import is_step
+from mita.flows.ended import is_step
 from mita.model.job import State
 from mita.model.repeat import RepeatState
 from mita.model.view import Finding, Health, JobFilter, WorkerView

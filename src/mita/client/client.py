@@ -9,7 +9,7 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
 from mita.flows.acts import amend_jobs, concerns_flows
-from mita.flows.delivery import is_step
+from mita.flows.ended import is_step
 from mita.flows.retries import check_predecessors, dead_step
 from mita.model.job import PRIORITIES, Job
 from mita.model.limits import Rate, stored_limit

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mita.flows.delivery import is_step
+from mita.flows.ended import is_step
 from mita.model.job import Job, State
 from mita.model.repeat import Repeat
 from mita.model.view import JobFilter, ResourceView

@@ -3,7 +3,7 @@ of them do not end; or because of which step it was cancelled."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from mita.flows.delivery import place_of
+from mita.flows.ended import place_of
 from mita.model.flow import FlowPlace
 from mita.model.job import Job, State
 from mita.model.record import DisplayState

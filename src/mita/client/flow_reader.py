@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 from msgspec import Struct
 
-from mita.flows.delivery import place_of
+from mita.flows.ended import place_of
 from mita.model.flow import MOST_STEPS, FlowPlace
 from mita.model.job import Job
 from mita.ports.store import Store

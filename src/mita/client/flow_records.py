@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from mita.flows.delivery import place_of
+from mita.flows.ended import place_of
 from mita.flows.parts import FlowPart, parts_of, spec_of, steps_of
 from mita.flows.patrol import find_steps
 from mita.model.job import Job, State

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from mita.errors import Rejected, StoreError
 from mita.events.signals import BusyJobs, RunsSettled, SettlingSoon, StoreCalled
-from mita.flows.delivery import is_step
+from mita.flows.ended import is_step
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, EVENTS, REPEATS

@@ -14,7 +14,7 @@ from collections import deque
 from msgspec.structs import replace
 
 from mita.events.signals import RunsStarted
-from mita.flows.delivery import is_step, place_of
+from mita.flows.ended import is_step, place_of
 from mita.flows.runs import with_added
 from mita.model.ending import Ending, Interrupted, Unknown
 from mita.model.job import Claim, State

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mita.events.signals import ignore_signal
-from mita.flows.delivery import is_step, place_of
+from mita.flows.ended import is_step, place_of
 from mita.flows.own_jobs import OwnTools, run_own_job
 from mita.flows.runs import (
     ReadyStep,

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from mita.errors import MitaError
-from mita.flows.delivery import is_step
+from mita.flows.ended import is_step
 from mita.flows.runs import conclude_settled
 from mita.model.outcome import Held, Settlement
 from mita.model.time import SECOND, Wait

@@ -19,16 +19,9 @@ from mita.rules.flow_plan import FlowSpec, counter_groups
 from mita.rules.flow_retries import LOST
 from mita.rules.states import ALIVE, DEAD
 
-from .delivery import (
-    cancel,
-    cancel_children,
-    cancelled_job,
-    conclude_and_wake,
-    ended_job,
-    is_step,
-    place_of,
-    tell_counters,
-)
+from .cancels import cancel, cancel_children
+from .delivery import conclude_and_wake, tell_counters
+from .ended import cancelled_job, ended_job, is_step, place_of
 from .parts import find_spec, parts_of, steps_of
 from .retries import DeadStep, dead_step, downstream, note_steps, retry_flow, revive
 

@@ -25,7 +25,8 @@ from mita.rules.options import options_of
 from mita.rules.states import TERMINAL
 
 from .arrivals import arrive
-from .delivery import addition_arrivals, addition_of, cancel
+from .cancels import cancel
+from .delivery import addition_arrivals, addition_of
 
 _FLOW_GONE = (
     "FlowGone: the flow has ended or was deleted, so that no steps can be added to it: begin a new "

@@ -1,4 +1,4 @@
-"""Arrivals of several callers in one call to the store."""
+"""Calls to a store about many jobs: what jobs tell others, and what they were told."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,6 +11,7 @@ from mita.ports.store import Store
 from mita.rules.claim_size import CALL_JOBS
 
 CALL_BYTES = 16_000_000  # of what is told in one call to a store
+PARALLEL_CALLS = 50  # to a store that cannot do them in one
 
 Tell: TypeAlias = Callable[[Sequence[Arrival]], Awaitable[list[Answer]]]
 
@@ -27,6 +28,15 @@ async def arrive(store: Store, arrivals: Sequence[Arrival]) -> list[Answer]:
             end += 1
         answers += await store.arrive(arrivals[start:end])
     return answers
+
+
+async def read_values(store: Store, ids: Sequence[str]) -> list[dict[str, bytes]]:
+    """The once values of these jobs, in their order; none for one that is gone."""
+    found: list[dict[str, bytes]] = []
+    for at in range(0, len(ids), PARALLEL_CALLS):
+        calls = [store.once_values(id) for id in ids[at : at + PARALLEL_CALLS]]
+        found += await asyncio.gather(*calls)
+    return found
 
 
 class ArrivalCollector:

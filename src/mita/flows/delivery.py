@@ -1,25 +1,21 @@
 """Telling the dependants of a job how it ended."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from mita.events.signals import Amended
 from mita.model.ending import Returned
 from mita.model.flow import AddedSteps, Addition, Arrival, Dependants, FlowPlace
-from mita.model.job import Claim, Job, State
-from mita.model.outcome import Answer, CancelJob, RescheduleJob, SignalJob
+from mita.model.job import Claim, State
+from mita.model.outcome import Answer, RescheduleJob, SignalJob
 from mita.model.time import NOW, SECOND, Wait, When
-from mita.ports.clock import wall_clock
 from mita.ports.store import Store
-from mita.rules.claim_size import CALL_JOBS
-from mita.rules.durable import WAIT, arrival_name, pending_waits, signal_name
+from mita.rules.durable import arrival_name, pending_waits, signal_name
 from mita.rules.flow import (
     CHILD,
     GATHER_TASK,
-    LONGEST_PLAIN_ID_CHARACTERS,
     NO_RESULT,
     UNREADABLE_VALUE,
     ChildOutcome,
@@ -39,52 +35,16 @@ from mita.rules.flow import (
     told_of_addition,
     told_to_counter,
 )
-from mita.rules.judge import first_line
-from mita.rules.options import options_of
-from mita.rules.states import ALIVE, TERMINAL
-from mita.rules.text import note
 
-from .arrivals import arrive
+from .arrivals import PARALLEL_CALLS, arrive
+from .cancels import cancel_dependants
+from .ended import EndedJob
 
 STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
 # Until a flow of many steps looks after one that was retried: each step that is retried moves that,
 # so it looks once, after the last of them. The more steps it has, the longer it takes.
 LARGE_FLOW_WAIT: Wait = SECOND
 STEPS_READ_IN_1_MS = 10
-PARALLEL_CALLS = 50  # to a store that cannot do them in one
-
-
-class EndedJob(Struct, frozen=True):
-    """A job of a flow that has ended, or is about to. `addition` is what it has added to it. `span`
-    is that of its last run, if known."""
-
-    id: str
-    place: FlowPlace
-    task: str
-    state: State
-    result: bytes | None = None
-    error: str = ""
-    addition: Addition | None = None
-    span: bytes = b""
-
-
-def place_of(job: Claim | Job) -> FlowPlace | None:
-    """The place of a job in a flow; None if it is in none."""
-    return options_of(job.options).flow if is_step(job.id) else None
-
-
-def is_step(id: str) -> bool:
-    """Whether this may be the id of a step of a flow. Ids of most other jobs are shorter."""
-    return len(id) > LONGEST_PLAIN_ID_CHARACTERS
-
-
-def ended_job(job: Job) -> EndedJob | None:
-    """A job of a flow that has ended, from its record; None if it is in no flow or has not
-    ended."""
-    place = place_of(job)
-    if place is None or job.state not in TERMINAL:
-        return None
-    return EndedJob(job.id, place, job.task, job.state, job.result, first_line(job.error or ""))
 
 
 # ---------------------------------------------------------------- before a job is settled
@@ -167,15 +127,6 @@ async def addition_of(store: Store, adder: FlowPlace) -> Addition | None:
     return None
 
 
-async def read_values(store: Store, ids: Sequence[str]) -> list[dict[str, bytes]]:
-    """The once values of these jobs, in their order; none for one that is gone."""
-    found: list[dict[str, bytes]] = []
-    for at in range(0, len(ids), PARALLEL_CALLS):
-        calls = [store.once_values(id) for id in ids[at : at + PARALLEL_CALLS]]
-        found += await asyncio.gather(*calls)
-    return found
-
-
 async def tell_parents(store: Store, jobs: Iterable[EndedJob]) -> None:
     """Tell the parents of these child jobs how they ended. What was told before stays."""
     children = [job for job in jobs if job.place.parent is not None]
@@ -221,7 +172,7 @@ async def conclude(
         untold = [job for job in todo if not (is_told and job.state is State.SUCCEEDED)]
         await arrive(store, [arrival for job in untold for arrival in _after(job)])
         await tell_parents(store, untold)
-        stopped = await _cancel_dependants(store, todo, keep, cancelled, seen)
+        stopped = await cancel_dependants(store, todo, keep, cancelled, seen)
         known = await tell_counters(store, todo)
         if counted_before is not None:
             counted_before += known
@@ -304,72 +255,3 @@ async def counter_arrivals(store: Store, job: EndedJob) -> list[Arrival]:
     return [
         Arrival(to.queue, receiver, sender, value, to.needs) for receiver in receivers(flow, to)
     ]
-
-
-async def _cancel_dependants(
-    store: Store, ended: Iterable[EndedJob], keep: Wait, cancelled: list[Amended], seen: set[str]
-) -> list[EndedJob]:
-    """Cancel the dependants of the jobs that did not succeed, except those that were `seen` before.
-    Returns those that were cancelled."""
-    because: dict[str, list[str]] = {}
-    for job in ended:
-        if job.state is State.SUCCEEDED:
-            continue
-        for to in job.place.dependants:
-            ids = () if to.always else receivers(job.place.flow, to)
-            if new := [id for id in ids if id not in seen]:
-                seen.update(new)
-                because.setdefault(reason_of(job), []).extend(new)
-    reasons, stopped = list(because), list[EndedJob]()
-    for at in range(0, len(reasons), PARALLEL_CALLS):
-        some = reasons[at : at + PARALLEL_CALLS]
-        calls = [cancel(store, because[reason], reason, keep, cancelled) for reason in some]
-        for jobs in await asyncio.gather(*calls):
-            stopped += jobs
-    return stopped
-
-
-async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended]:
-    """Cancel the children for which this job waits, and theirs. Returns what was cancelled."""
-    cancelled: list[Amended] = []
-    todo = [parent]
-    while todo:
-        waits = await store.once_values(todo.pop())
-        signals = {name.removeprefix(WAIT) for name in waits if name.startswith(WAIT + CHILD)}
-        children = [
-            child_of_signal(signal) for signal in signals if signal_name(signal) not in waits
-        ]
-        await cancel(store, children, "its parent was cancelled", keep, cancelled)
-        todo += children
-    return cancelled
-
-
-async def cancel(
-    store: Store, ids: Sequence[str], reason: str, keep: Wait, cancelled: list[Amended]
-) -> list[EndedJob]:
-    """Cancel these jobs. Adds what happened to `cancelled`, and returns those in flows that were
-    cancelled. Their places are read first: with a `keep` of 0 they are gone afterwards."""
-    change, done = CancelJob(keep, note(reason)), list[EndedJob]()
-    for at in range(0, len(ids), CALL_JOBS):
-        found = await store.find(ids[at : at + CALL_JOBS])
-        alive = [job for job in found if job is not None and job.state in ALIVE]
-        answers = await store.amend([job.id for job in alive], change) if alive else []
-        now = wall_clock()
-        for job, answer in zip(alive, answers, strict=True):
-            if answer is Answer.DONE:
-                cancelled.append(Amended(job.id, change, answer, now, job.task, job.queue))
-                done += cancelled_job(job)
-    return done
-
-
-def cancelled_job(job: Job) -> list[EndedJob]:
-    """A job that was cancelled, by its record from before; empty if it is in no flow."""
-    place = place_of(job)
-    return [] if place is None else [EndedJob(job.id, place, job.task, State.CANCELLED)]
-
-
-def reason_of(job: EndedJob) -> str:
-    """Why the dependants of this job are cancelled."""
-    if job.state is State.FAILED:
-        return f"step {job.place.number} ({job.task}) failed: {job.error}"
-    return f"step {job.place.number} ({job.task}) was cancelled"

@@ -38,7 +38,8 @@ from mita.rules.states import TERMINAL
 
 from .additions import stands
 from .arrivals import Tell, arrive
-from .delivery import STORED, place_of
+from .delivery import STORED
+from .ended import place_of
 from .patrol import Patrol, find_all, find_steps, state_of
 from .runs import TOO_EARLY_WAIT
 

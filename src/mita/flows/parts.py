@@ -17,7 +17,8 @@ from mita.rules.flow import (
 )
 from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec
 
-from .delivery import place_of, read_values
+from .arrivals import read_values
+from .ended import place_of
 from .patrol import find_all
 
 ROOT_TASKS = FLOW_TASKS - {GATHER_TASK}  # of the jobs that know all of a flow

@@ -29,8 +29,10 @@ from mita.rules.judge import first_line
 from mita.rules.readable import unreadable
 from mita.rules.states import TERMINAL
 
-from .arrivals import arrive
-from .delivery import cancel, conclude, ended_job, place_of, read_values
+from .arrivals import arrive, read_values
+from .cancels import cancel
+from .delivery import conclude
+from .ended import ended_job, place_of
 
 PATROL = "patrol"  # so begins the sender of an arrival that only wakes a step
 ABANDONED: Wait = HOUR  # after which a flow that was not stored whole is given up

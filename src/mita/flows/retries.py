@@ -20,7 +20,8 @@ from mita.rules.flow_plan import FlowSpec
 from mita.rules.flow_retries import RETRIED, pack_numbers
 from mita.rules.states import DEAD
 
-from .delivery import is_step, place_of, read_values
+from .arrivals import read_values
+from .ended import is_step, place_of
 from .parts import parts_of, steps_of
 
 

@@ -24,19 +24,16 @@ from mita.tasks.placeholders import fill_in
 
 from .additions import store_added
 from .arrivals import arrive
+from .cancels import cancel_children
 from .delivery import (
-    EndedJob,
-    cancel_children,
     conclude_and_wake,
     counter_arrivals,
-    ended_job,
-    is_step,
-    place_of,
     success_arrivals,
     tell_parents,
     tell_retried,
     told_before,
 )
+from .ended import EndedJob, ended_job, is_step, place_of
 
 # Until a step looks again that was started too early. The last arrival may come while it is being
 # put back, and would not wake it.
