@@ -1,6 +1,7 @@
 """`flows`, and `show`, `why`, `cancel` and `retry` with the ids of flows and steps."""
 
 import asyncio
+import io
 import re
 import sys
 from collections.abc import Callable
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from mita import Mita
+from mita.cli.flows import FLOW_COLUMNS
+from mita.cli.table import Table, draw
 from tests.waiting import wait_until
 
 from .conftest import Run
@@ -214,3 +217,15 @@ def test_queues_show_waiting_jobs_only_if_there_are_some(
     assert (billing["waiting"], default["waiting"], default["ready"]) == (1, 1, 2)
     assert len(mita("jobs", "--state", "waiting", "--json").data["jobs"]) == 2
     assert "waiting  after others" in mita("jobs", "--state", "waiting").out
+
+
+@pytest.mark.parametrize("width", [60, 80, 140])
+def test_the_list_of_flows_fits_a_narrow_terminal(width: int) -> None:
+    row = ("01a1e423f9bd", "a long name of a flow", "succeeded", "100,000 of 100,000", 12, "11 m")
+    out = io.StringIO()
+    draw(Table(FLOW_COLUMNS, [(*row, "3.56 s")]), out, width, colours=False)
+    shown = out.getvalue()
+    assert all(len(line) <= width for line in shown.splitlines()), shown
+    assert "succeeded" in shown
+    assert "100,000 of 100,000" in shown
+    assert ("3.56 s" in shown) is (width > 80)

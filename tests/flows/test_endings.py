@@ -166,6 +166,25 @@ async def test_a_step_that_is_cancelled_while_it_fails(it: Ground) -> None:
     assert await it.ended(run) == CANCELLED
 
 
+async def test_a_step_that_is_cancelled_after_it_has_told_the_next_steps(
+    it: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its handler has succeeded, and the next steps know that: the flow goes on."""
+    kind = type(await it.app._store())
+    whole = kind.arrive
+
+    async def arrive(store: Any, arrivals: Any) -> Any:
+        answers = await whole(store, arrivals)
+        for sender in {one.sender for one in arrivals if one.sender.endswith(".000001")}:
+            await store.amend([sender], CancelJob(60_000))
+        return answers
+
+    monkeypatch.setattr(kind, "arrive", arrive)
+    run = await it.chain(it.work.call("x"))
+    assert await it.ended(run) == ("succeeded", ["cancelled", "succeeded", "succeeded"])
+    assert sorted(it.calls) == ["always", "then x", "x"]
+
+
 # ---------------------------------------------------------------- by people
 
 

@@ -20,6 +20,15 @@ from .table import Column, Table
 
 _NEIGHBOUR_JOBS = 200  # jobs to look at for the shortest ids
 FLOW_COMMANDS = ("cancel", "retry")  # which change all steps, if they are given the id of a flow
+FLOW_COLUMNS = (
+    "id",
+    Column("name", drop_order=1, min_width=10),
+    "state",
+    Column("ended", right=True),
+    Column("failed", right=True, drop_order=2),
+    Column("age", right=True, drop_order=3),
+    Column("took", right=True, drop_order=4),
+)
 _DONE = {"cancel": "cancelled, or asked to stop", "retry": "queued again"}
 _NOTHING = {
     "cancel": "not cancelled: all of its steps have ended",
@@ -46,15 +55,6 @@ async def show_flows(context: CommandContext) -> Report:
         return Report(data, "no flows")
     now = await context.now()
     short = await context.short_ids([flow.id for flow in page.flows], _NEIGHBOUR_JOBS)
-    columns = (
-        "id",
-        Column("name", drop_order=1, min_width=10),
-        "state",
-        Column("ended", right=True),
-        Column("failed", right=True),
-        Column("age", right=True),
-        Column("took", right=True, drop_order=2),
-    )
     rows = [
         (
             short[flow.id],
@@ -68,7 +68,7 @@ async def show_flows(context: CommandContext) -> Report:
         for flow in page.flows
     ]
     more = ["", f"more: add --after {page.after}"] if page.after else []
-    return Report(data, Table(columns, rows), *more)
+    return Report(data, Table(FLOW_COLUMNS, rows), *more)
 
 
 def _without_steps(flow: FlowRecord) -> dict[str, Any]:
@@ -109,7 +109,8 @@ async def show_flow(context: CommandContext, id: str) -> Report:
         "",
         Table(columns, FlowTree(flow, now).rows()),
         "",
-        f"mita show {short}.N shows step N, mita why {short}.N why it waits",
+        f"mita show {short}.N  shows step N",
+        f"mita why {short}.N   says why it waits",
     )
 
 

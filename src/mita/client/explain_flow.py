@@ -196,7 +196,7 @@ async def cause_of_cancel(store: Store, job: Job) -> FlowCause | None:
 
 
 async def _dead_before(reader: FlowReader, place: FlowPlace) -> list[tuple[int, Job]]:
-    """The predecessors that failed or were cancelled, and their numbers: first those that failed.
+    """The predecessors that failed or were cancelled, and their numbers: first the failed ones.
     Jobs that gather others are replaced by those."""
     dead: list[tuple[int, Job]] = []
     numbers = list(numbers_of(place))

@@ -15,7 +15,7 @@ from mita.rules.flow_plan import FlowSpec, counter_groups, read_spec, rows_of
 from mita.rules.states import TERMINAL
 
 MOST_FINDS = 20  # calls to the store for one question, however large the flow is
-# Steps before those that are asked for, which are read with them: those of a chain are often next.
+# Earlier steps that are read together with the wanted ones: in a chain they are often next.
 _FURTHER_JOBS = 200
 
 
@@ -38,8 +38,8 @@ class FoundStep(Struct, frozen=True):
 
 
 class Predecessors(Struct, frozen=True):
-    """The steps that a job waits for: how many there are in `total`, and those that have not told
-    it that they ended. `is_exact`: all of them were read; else there are more."""
+    """The steps that a job waits for: how many there are in `total`, and the steps that have
+    not told it that they ended. `is_exact`: all of them were read; else there are more."""
 
     total: int
     pending: tuple[FoundStep, ...]

@@ -131,7 +131,7 @@ async def _cancel_by_own_job(
 
 
 async def cancel_flow(store: Store, flow: str, spec: FlowSpec, change: CancelJob) -> FlowCancel:
-    """Cancel all steps of a flow that have not ended, also those that were added to it. The flow
+    """Cancel all steps of a flow that have not ended, also steps that were added to it. The flow
     ends when running steps have stopped."""
     what = FlowCancel()
     for part in await parts_of(store, flow, spec):
@@ -143,7 +143,7 @@ async def cancel_flow(store: Store, flow: str, spec: FlowSpec, change: CancelJob
 async def _cancel_steps(
     store: Store, jobs: Iterable[Job | None], change: CancelJob, what: FlowCancel
 ) -> None:
-    """Cancel those of these steps that have not ended. Adds what was done to `what`."""
+    """Cancel these steps, except steps that have ended. Adds what was done to `what`."""
     alive = [job for job in jobs if job is not None and job.state in ALIVE]
     answers = await store.amend([job.id for job in alive], change) if alive else []
     now, done = wall_clock(), list[Job]()
@@ -209,7 +209,7 @@ async def _failed_children(store: Store, jobs: Sequence[Job]) -> list[Job]:
 
 
 async def _reschedule(store: Store, jobs: Sequence[Job], change: RescheduleJob) -> Acts:
-    """Reschedule jobs. Those that have failed or were cancelled are retried."""
+    """Reschedule jobs. Failed and cancelled jobs are retried."""
     dead = [job for job in jobs if job.state in DEAD]
     alive = [job.id for job in jobs if job.state not in DEAD]
     retried = await _retry(store, dead, RetryJob(change.when, change.note)) if dead else Acts([])

@@ -22,8 +22,8 @@ from .ended import EndedJob, cancelled_job, reason_of
 async def cancel_dependants(
     store: Store, ended: Iterable[EndedJob], keep: Wait, cancelled: list[Amended], seen: set[str]
 ) -> list[EndedJob]:
-    """Cancel the dependants of the jobs that did not succeed, except those that were `seen` before.
-    Returns those that were cancelled."""
+    """Cancel the dependants of the jobs that did not succeed, except jobs that were `seen` before.
+    Returns the cancelled jobs."""
     because: dict[str, list[str]] = {}
     for job in ended:
         if job.state is State.SUCCEEDED:

@@ -158,9 +158,9 @@ async def conclude(
     successes_are_told: bool = False,
 ) -> list[Amended]:
     """Tell everything that follows from the end of these jobs: their counters, their dependants,
-    and those that are cancelled because of it. `keep` is how long cancelled jobs are kept. Returns
-    what was cancelled. It may be called again at any time: what is done stays done. Jobs of whose
-    end their counters knew are added to `counted_before`. `successes_are_told`: the jobs that
+    and the jobs that are cancelled because of it. `keep` is how long cancelled jobs are kept.
+    Returns what was cancelled. It may be called again at any time: what is done stays done. Jobs of
+    whose end their counters knew are added to `counted_before`. `successes_are_told`: the jobs that
     succeeded have told their dependants and parents before they were settled.
 
     The counters come last. A flow looks after the steps that its counters do not know, so it finds

@@ -53,8 +53,8 @@ async def parts_of(store: Store, flow: str, spec: FlowSpec) -> list[FlowPart]:
 
 
 async def _added_to(store: Store, part: FlowPart) -> list[str]:
-    """The ids of what was added to this part. Its counters know it; those that have ended have told
-    the flow itself what did not succeed."""
+    """The ids of what was added to this part. Its counters know it; counters that have ended have
+    told the flow itself what did not succeed."""
     counters, _ = counter_groups(part.spec.steps, part.spec.first_counter)
     ids: list[str] = []
     holders = [step_id(part.flow, number) for number in (0, *counters)]

@@ -147,7 +147,7 @@ class Patrol:
             self._emit(one)
 
     async def _conclude(self, jobs: Iterable[Job | None]) -> None:
-        """Tell what follows from the end of those of these jobs that have ended."""
+        """Tell what follows from the end of these jobs; jobs that have not ended are left out."""
         ended = [end for job in jobs if job and (end := ended_job(job)) is not None]
         for one in await conclude(self._store, ended, self._keep):
             self._emit(one)

@@ -60,7 +60,7 @@ async def check_predecessors(store: Store, step: DeadStep) -> None:
 async def retry_flow(
     store: Store, flow: str, spec: FlowSpec, note: str, reports: list[Amended]
 ) -> dict[str, Answer]:
-    """Run the failed and cancelled steps of a flow again, also those that were added to it. Returns
+    """Run the failed and cancelled steps of a flow again, also steps that were added to it. Returns
     the answer for each step, and adds what was done to `reports` for events."""
     answers: dict[str, Answer] = {}
     for part in await parts_of(store, flow, spec):
@@ -80,7 +80,7 @@ async def revive(
 ) -> dict[str, Answer]:
     """Bring these failed and cancelled steps of a flow back. The flow itself is first, so that it
     looks after what a process that dies in between leaves undone. Then come the steps that wait,
-    and last those that can start. Returns the answer for each step, and adds them to `reports` for
+    and last steps that can start. Returns the answer for each step, and adds them to `reports` for
     events."""
     waits = await _which_wait(store, dead)
     for id in await _with_flows_above(store, flow):

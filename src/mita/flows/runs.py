@@ -211,7 +211,7 @@ async def conclude_settled(
     here: ToldHere | None = None,
 ) -> list[Amended]:
     """Tell what follows from the settlements that were written. Returns what was cancelled. `here`
-    is given if those that succeeded have gone through `tell_before_settling` in this process."""
+    is given if successes have gone through `tell_before_settling` in this process."""
     written = [
         job
         for one, took_it in zip(settlements, took, strict=True)
@@ -244,7 +244,7 @@ async def conclude_skipped(store: Store, busy: Sequence[Busy], keep: Wait) -> li
 
 
 async def _ended_now(store: Store, ids: Sequence[str]) -> list[EndedJob]:
-    """Those of these jobs of flows that have ended."""
+    """These jobs of flows, without the jobs that have not ended."""
     if not ids:
         return []
     found = [job for job in await store.find(ids) if job is not None]

@@ -31,8 +31,8 @@ ADDED_TASK = "mita.added"  # the job of steps that a handler has added
 GATHER_TASK = "mita.gather"  # a job that gathers others
 FLOW_TASKS = frozenset({FLOW_TASK, ADDED_TASK, GATHER_TASK})
 CHILD = "child:"  # so the names of signals of children begin
-SUCCEEDED = "succeeded:"  # those of the signals of steps that were retried
-ADDED = "added:"  # and those of the signals of steps that have added others
+SUCCEEDED = "succeeded:"  # and names of signals of steps that were retried
+ADDED = "added:"  # and names of signals of steps that have added others
 MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
@@ -49,7 +49,7 @@ class Told(Struct, frozen=True, array_like=True, gc=False):
     """What a job tells another one.
 
     To a dependant: the `results` (packed), of which the first has this `place`, or with `always`
-    how each job `ended`. To a counter: how many steps `succeeded`, the numbers of those that
+    how each job `ended`. To a counter: how many steps `succeeded`, the numbers of steps that
     `failed` or were `cancelled`, and the ids of `additions` that did not succeed.
 
     `kept` is the result of the job that tells this, whether it is wanted or not. Only its first
@@ -173,7 +173,7 @@ def additions(values: Mapping[str, bytes]) -> dict[int, Addition]:
 
 
 def readable_additions(values: Mapping[str, bytes]) -> dict[int, Addition]:
-    """`additions`, without those that cannot be read: to be shown."""
+    """`additions`, without values that cannot be read: to be shown."""
     found: dict[int, Addition] = {}
     for name, value in values.items():
         with suppress(*UNREADABLE_VALUE):

@@ -68,9 +68,9 @@ Source: TypeAlias = tuple[int, int, bool]  # number, place, whether its result i
 def plan(
     flow: str, name: str, steps: Sequence[PlannedStep], *, in_transaction: bool = False
 ) -> tuple[FlowSpec, list[PlannedJob]]:
-    """Return what the flow's own job knows, and the other jobs: last those that can start at once,
-    and before them the jobs that they tell, so that none tells a job that is not stored yet. Steps
-    have the numbers 1, 2, …; the others follow."""
+    """Return what the flow's own job knows, and the other jobs: last the steps that can start at
+    once, and before them the jobs that they tell, so that none tells a job that is not stored yet.
+    Steps have the numbers 1, 2, …; the others follow."""
     drafts = [_Draft(step.queue, always=step.always, step=n) for n, step in enumerate(steps)]
     for number, step in enumerate(steps, 1):
         _connect(drafts, number, step)

@@ -3,7 +3,7 @@
 Its counters know of each step how it ended first. A step that was counted as failed or cancelled
 and is not in the store any more has succeeded after a retry, and its record was pruned; or it was
 deleted. So these facts are stored with the flow, in the order in which they happened: which steps
-were retried, which of those that had failed or were cancelled again were deleted, and which had not
+were retried, which were deleted after they had failed or were cancelled again, and which had not
 succeeded when the flow ended. A small flow stores each success after a retry itself
 (`rules.flow.succeeded_signal`)."""
 
