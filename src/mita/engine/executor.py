@@ -4,12 +4,10 @@ The way of a job: `start` takes its claim, `_start_waiting` gives it a slot and 
 `_task_done` or `_thread_done` gets its ending, and `_finish` adds its settlement to `ended`, where
 the claim loop finds it."""
 
-import asyncio
 import logging
 import random
 import sys
 import time
-from collections import deque
 
 from msgspec.structs import replace
 
@@ -26,14 +24,14 @@ from mita.rules.judge import RELEASE, judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
 from mita.traces import TRACING, span_id, tracer
 
-from . import left_behind
 from .context import WorkerContext
 from .execution import Execution
 from .flow_runs import FlowRuns
 from .full_pools import with_free_slot
-from .job_log import log_lost_lease, log_overrun, log_success, log_verdict
+from .held_runs import HeldRuns
+from .job_log import log_overrun, log_success, log_verdict
 from .processes import Processes, ProcessPlan
-from .run import run_async, task_maker
+from .run import run_async
 from .run_context import RunContext, Stop
 from .started_runs import StartedRuns
 from .task_warnings import TaskWarnings
@@ -42,13 +40,14 @@ from .thread_pool import ThreadPool
 log = logging.getLogger("mita.worker")
 
 
-class Executor:
+class Executor(HeldRuns):
     """Runs the jobs of one worker. `changed` is set when the first settlement arrives in `ended`,
     and when a slot is free again without one."""
 
     def __init__(self, context: WorkerContext, processes: ProcessPlan | None) -> None:
         settings = context.settings
-        self._context, self._tasks, self._retention = context, context.tasks, context.retention
+        super().__init__(context.retention, ThreadPool(settings.threads, self._thread_done))
+        self._context, self._tasks = context, context.tasks
         self._success_ending: Ending | None = None  # the latest one, and its verdict
         self._success = RELEASE  # replaced by the first success
         self._runs = RunContext(
@@ -60,19 +59,12 @@ class Executor:
             context.shared,
         )
         self._runs.worker = context.id
-        self._make_task = task_maker(self._runs.loop)
         self._slots = settings.concurrency
         self._thread_slots = settings.threads if "thread" in self.executors() else 0
-        self._threads = ThreadPool(settings.threads, self._thread_done)
         self._processes = Processes(processes, context.retention, context.store.room)
         self.flows = FlowRuns(context, self._start_prepared, self._finish, self._settle_soon)
-        self.changed = asyncio.Event()
-        self.ended: list[Settlement] = []  # not settled in the store yet
-        self.waiting: deque[Execution] = deque()  # claimed, without a slot yet
-        self.held: set[Execution] = set()  # waiting or running; the lease keeper reads it too
         self._running = 0  # slots in use
         self._is_start_scheduled = False  # `_start_waiting` is called soon
-        self._leaving = False
         self._starts = StartedRuns()
         self._warnings = TaskWarnings()
         self._success_level = logging.INFO if settings.verbose else logging.DEBUG
@@ -278,76 +270,11 @@ class Executor:
         self.ended.append(Settlement(claim, verdict))
         self.changed.set()
 
-    # ------------------------------------------------------------ stopping runs
+    # ------------------------------------------------------------ the worker asks
 
     def was_completed(self, claim: Claim) -> bool:
         """Whether the handler settled this claim in its own transaction. Returns True only once."""
         return self._runs.was_completed(claim)
-
-    def lose(self, execution: Execution) -> None:
-        """Stop a run whose lease is lost. A handler on a thread sees `job.cancelled`, and keeps its
-        slot until it ends."""
-        if execution.settled or execution.stop is Stop.LOST:
-            return
-        log_lost_lease(execution.claim, time.monotonic() - execution.since)
-        execution.halt(Stop.LOST)
-        execution.stop = Stop.LOST  # even if it was asked to stop for another reason before
-
-    def put_back(self, waited_s: float = 0.0) -> None:
-        """Return jobs to the queue, untouched, that have waited for a slot for this long."""
-        before = time.monotonic() - waited_s
-        while self.waiting and self.waiting[0].since <= before:
-            self._finish(self.waiting.popleft(), Interrupted(started=False))
-
-    def leave(self) -> None:
-        """Start nothing more, and return jobs without a slot to the queue."""
-        self._leaving = True
-        self.put_back()
-
-    def interrupt(self) -> None:
-        """The grace time is over: stop every run and return its job to the queue."""
-        for execution in list(self.held):
-            execution.halt(Stop.SHUTDOWN)
-            if execution.handler is None:
-                if execution.started and execution.stop is Stop.SHUTDOWN:
-                    left_behind.warn(
-                        execution,
-                        "is returned to the queue; its handler cannot be stopped, and runs until "
-                        "this process ends",
-                    )
-                if execution.reports is None:
-                    self._finish(execution, left_behind.ending(execution))
-                else:
-                    self._make_task(self._finish_with_progress(execution), name=execution.claim.id)
-
-    async def _finish_with_progress(self, execution: Execution) -> None:
-        """Write the last progress of a handler on a thread first: its next run continues there."""
-        await execution.close_reports()
-        if not execution.settled:
-            self._finish(execution, left_behind.ending(execution))
-
-    def abandon(self) -> None:
-        """Return to the queue the jobs of handlers that still run although they were cancelled."""
-        for execution in list(self.held):
-            left_behind.warn(
-                execution,
-                "still runs although it was cancelled: it is returned to the queue, and its "
-                "handler is not waited for",
-            )
-            self._finish(execution, left_behind.ending(execution))
-
-    def running(self) -> list[str]:
-        """Returns a text for each job that runs now. Any thread may call it."""
-        return left_behind.described(self.held)
-
-    def on_threads(self) -> list[str]:
-        """Returns a text for each job whose handler is on a thread now."""
-        return left_behind.described_on_threads(self._threads.running)
-
-    def unsettled(self) -> list[Settlement]:
-        """Returns a settlement for every job held here, for a worker that can wait no longer. Any
-        thread may call it."""
-        return [*self.ended, *left_behind.settlements(self.held, self._retention)]
 
     def kill_processes(self) -> None:
         """Kill the handler processes, from any thread: only then may their jobs return to the
