@@ -21,6 +21,7 @@ from mita.contrib.outbox import Outbox
 from mita.errors import MitaError, did_you_mean
 
 from .runs import tend_connections
+from .transactions import refuse_in_tests
 
 TARGET = "mita.contrib.django:app"
 # what `Mita(…)` takes, by the names of the setting
@@ -120,7 +121,21 @@ def _make(given: ProjectSettings) -> Mita:
     except (MitaError, TypeError) as error:
         raise ImproperlyConfigured(f"MITA: {error}") from error
     _derived = app if derives else None
+    if derives:
+        _refuse_in_tests(app)
     return app
+
+
+def _refuse_in_tests(app: Mita) -> None:
+    """Let the store that was derived from `DATABASES` not be opened in a test."""
+    pool = app._pool  # noqa: SLF001
+    opened = pool.store
+
+    def store() -> Any:
+        refuse_in_tests()
+        return opened()
+
+    pool.store = app._sender.open_store = store  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def _outbox(chosen: Any, url: str, alias: str) -> Any:

@@ -1,16 +1,17 @@
 """Tests of a project with `mita_lab`: handlers run on the thread and the connection of the test."""
 
 from unittest import skipUnless
+from unittest.mock import patch
 
 import django
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
-from django.test import TestCase, TransactionTestCase
+from django.test import TestCase, TransactionTestCase, override_settings
 
-from mita.contrib.django import app
 from mita.contrib.django import conf as project
 from mita.contrib.django.testing import mita_lab
 from mita.errors import UsageError
+from mita.testing import lab
 
 from .models import Order
 from .receivers import SENT
@@ -88,19 +89,33 @@ class Lab(TestCase):
 
 
 class WithoutLab(TransactionTestCase):
-    """A test that forgets the lab."""
+    """A test that forgets the lab, in a project whose settings name no store."""
+
+    def setUp(self) -> None:
+        with override_settings(MITA={}):
+            self.app = project._make(project.project_settings())
+        self.addCleanup(setattr, project, "_derived", None)
+        self.addCleanup(self.app.close_sync)
+
+    def test_the_store_of_production_is_not_opened(self) -> None:
+        @self.app.task
+        def greet() -> None: ...
+
+        with self.assertRaisesMessage(ImproperlyConfigured, "with mita_lab() as lab"):
+            greet.enqueue_sync()
+        with lab(self.app) as it:
+            greet.enqueue_sync()
+            self.assertEqual(it.drain_sync(), 1)
+        with self.assertRaisesMessage(ImproperlyConfigured, "with mita_lab() as lab"):
+            greet.enqueue_sync()
 
     @skipUnless(HAS_TASKS, "Django 6")
-    def test_the_store_of_production_is_not_touched(self) -> None:
+    def test_a_task_of_django_is_refused_before_the_commit(self) -> None:
         from . import django_tasks as tasks
 
-        before, project._derived = project._derived, app
-        url = app._pool
-        try:
-            from mita.store_pool import StorePool, store_source
-
-            app._pool = StorePool(store_source("sqlite:///production.db", None, None))
-            with self.assertRaisesMessage(ImproperlyConfigured, "with mita_lab() as lab"):
-                tasks.add.enqueue(1)
-        finally:
-            project._derived, app._pool = before, url
+        with (
+            patch.object(project, "_made", self.app),
+            transaction.atomic(),
+            self.assertRaisesMessage(ImproperlyConfigured, "with mita_lab() as lab"),
+        ):
+            tasks.add.enqueue(1)
