@@ -10,6 +10,7 @@ import pytest
 from . import pages
 from .pages import PAGES, Block, blocks, is_followed
 from .reader import Reader
+from .terminals import PATIENCE_S
 from .test_site import DOCS, named, settings
 
 # the tutorial is one walk through several pages, in the order of the navigation
@@ -27,11 +28,13 @@ def follow(walk: Sequence[Path], folder: Path) -> None:
         reader.leave()
 
 
+@pytest.mark.timeout(PATIENCE_S * 5)  # real processes, one after the other
 def test_a_newcomer_can_follow_the_tutorial(tmp_path: Path) -> None:
     assert len(TUTORIAL) > 3
     follow(TUTORIAL, tmp_path)
 
 
+@pytest.mark.timeout(PATIENCE_S * 5)
 @pytest.mark.parametrize("page", FOLLOWED, ids=pages.name)
 def test_a_newcomer_can_follow_the_page(page: Path, tmp_path: Path) -> None:
     if page.name == "django-tasks.md" and django.VERSION < (6, 0):

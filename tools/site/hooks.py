@@ -1,6 +1,7 @@
 """What MkDocs does for Mita beyond its configuration.
 
-- Pages that are kept outside `docs` belong to the site, too: README.md is its home page.
+- Pages that are kept outside `docs` belong to the site, too: README.md is its home page, and each
+  folder of `examples` has a page.
 - A link to another file of the repository becomes a link to a copy of that file.
 - A diagram becomes a table: the theme would fetch the program that draws it from another server.
 - A page that `mkdocs.yml` does not name is added to the end of the part of its folder.
@@ -12,6 +13,7 @@ MkDocs calls the functions whose names begin with `on_`."""
 import posixpath
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ PARTS = {
     "reference": "Reference",
     "concepts": "Explanation",
     "inside": "Inside",
+    "examples": "How-to guides",
 }
 _LINK = re.compile(
     r"(?P<text>\[(?:[^\[\]]|\[[^\]]*\])*\])\((?P<to>[^)\s#]*)(?P<anchor>#[^)\s]*)?\)"
@@ -42,11 +45,19 @@ _REFERENCE = re.compile(r"^(\[[^\]]+\]: )([^\s#]*)(#\S*)?$", re.MULTILINE)
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
+@cache
+def outside() -> dict[str, str]:
+    """The pages outside `docs`, and where the site has them."""
+    examples = sorted((ROOT / "examples").glob("*/README.md"))
+    names = [page.parent.name for page in examples]
+    return OUTSIDE | {f"examples/{name}/README.md": f"examples/{name}.md" for name in names}
+
+
 def on_config(config: Any) -> Any:
     """Add the pages that the navigation does not name."""
     named = set(_pages(config.nav))
-    for page in sorted((ROOT / "docs").rglob("*.md")):
-        path = page.relative_to(ROOT / "docs").as_posix()
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md")]
+    for path in sorted([*(page.as_posix() for page in pages), *outside().values()]):
         if path not in named:
             _part(config.nav, PARTS.get(path.split("/")[0], "Explanation")).append(path)
     return config
@@ -74,10 +85,10 @@ def _pages(nav: Any) -> Iterator[str]:
 
 def on_files(files: Any, *, config: Any) -> Any:
     """Add the pages outside `docs`, and copies of the files that pages link to."""
-    for path, place in OUTSIDE.items():
+    for path, place in outside().items():
         text = _moved((ROOT / path).read_text(), path, place)
         files.append(File.generated(config, place, content=text))
-    texts = {path: (ROOT / path).read_text() for path in OUTSIDE}
+    texts = {path: (ROOT / path).read_text() for path in outside()}
     for page in (ROOT / "docs").rglob("*.md"):
         texts[page.relative_to(ROOT).as_posix()] = page.read_text()
     for path in sorted({copied for page, text in texts.items() for copied in _copied(text, page)}):
@@ -92,7 +103,7 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> st
     markdown = _DIAGRAM.sub(lambda found: _table(found[1]), markdown)
     if path in ADDED:
         markdown += "".join(f"\n\n::: {name}\n" for name in ADDED[path]())
-    return markdown if path in OUTSIDE.values() else _moved(markdown, f"docs/{path}", path)
+    return markdown if path in outside().values() else _moved(markdown, f"docs/{path}", path)
 
 
 def _table(diagram: str) -> str:
@@ -191,8 +202,8 @@ def _of_repository(to: str, page: str) -> str | None:
 
 def _place(path: str) -> str | None:
     """Where the site has this file; None if it does not have it."""
-    if path in OUTSIDE:
-        return OUTSIDE[path]
+    if path in outside():
+        return outside()[path]
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return f"files/{path}" if (ROOT / path).is_file() else None
