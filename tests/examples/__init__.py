@@ -1,0 +1,1 @@
+"""The applications in `examples`, run as their pages say."""
