@@ -39,6 +39,7 @@ from .stream.job_changes import change as change_job
 from .stream.job_changes import finish
 from .stream.job_records import LocatedJob, locate
 from .stream.partition import in_parallel
+from .stream.together import commit_together
 from .stream.transaction import AboutToFire, StreamTransaction, transact
 
 # A job takes up to five messages, and a batch has at most a thousand.
@@ -195,7 +196,8 @@ async def _apply(
 
 
 async def arrive(context: NatsContext, arrivals: Sequence[Arrival]) -> list[Answer]:
-    """Tell jobs how others have ended. Arrivals at one job are written together."""
+    """Tell jobs how others have ended. All are read together and written together; arrivals at one
+    job are one change of it."""
     answers = [Answer.UNKNOWN] * len(arrivals)
     receivers: dict[str, list[int]] = {}
     for at, arrival in enumerate(arrivals):
@@ -203,11 +205,27 @@ async def arrive(context: NatsContext, arrivals: Sequence[Arrival]) -> list[Answ
 
     async def arrive_at(places: list[int]) -> None:
         some = [arrivals[at] for at in places]
-        found = await transact(context, lambda tx: _arrive(tx, some))
+        put(places, await transact(context, lambda tx: _arrive(tx, some)))
+
+    def put(places: list[int], found: list[Answer]) -> None:
         for at, answer in zip(places, found, strict=True):
             answers[at] = answer
 
-    await asyncio.gather(*(arrive_at(places) for places in receivers.values()))
+    txs: list[StreamTransaction] = []
+    tried: list[tuple[list[int], list[Answer]]] = []
+    alone: list[list[int]] = []
+    for id, located in (await locate(context, receivers)).items():
+        tx = StreamTransaction(context)
+        tx.add_job(id, located)
+        try:
+            tried.append((receivers[id], await _arrive(tx, [arrivals[at] for at in receivers[id]])))
+        except (AboutToFire, Rejected):
+            alone.append(receivers[id])
+        else:
+            txs.append(tx)
+    for (places, found), done in zip(tried, await commit_together(context, txs), strict=True):
+        put(places, found) if done else alone.append(places)
+    await asyncio.gather(*(arrive_at(places) for places in alone))
     return answers
 
 

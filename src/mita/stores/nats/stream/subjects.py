@@ -16,6 +16,7 @@ from hashlib import sha256
 from mita.stores.nats.codec import LANE_SLOTS, MOST_LANES
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
+_SPECIAL = re.compile(r"[^A-Za-z0-9_-]+")
 _ESCAPED = re.compile(r"=([0-9a-f]{2})")
 # The key shown for a repeat whose record cannot be read: this prefix and the hash of its real key.
 UNREADABLE_KEY = "unreadable:"
@@ -66,13 +67,11 @@ def token(name: str) -> str:
     `=` and its bytes in hexadecimal."""
     if (name.isascii() and name.isalnum()) or _PLAIN.fullmatch(name):
         return name
-    return (
-        "".join(
-            char if _PLAIN.fullmatch(char) else "".join(f"={byte:02x}" for byte in char.encode())
-            for char in name
-        )
-        or "="
-    )
+    return _SPECIAL.sub(_escaped, name) or "="
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"={byte:02x}" for byte in found[0].encode())
 
 
 def name(made: str) -> str:

@@ -74,7 +74,7 @@ class StreamTransaction:
         self._unfenced: set[str] = set()  # subjects of `_put` that may replace anything
         self._jobs: dict[str, LocatedJob] = {}
         self._new_tickets: dict[str, NatsJob] = {}
-        self._stale_tickets: list[int] = []  # sequences
+        self.stale_tickets: list[int] = []  # sequences; removed after the commit
 
     # ------------------------------------------------------------ records
 
@@ -141,6 +141,10 @@ class StreamTransaction:
             self._jobs.update(await locate(self.context, missing))
         return [self._jobs[id] for id in wanted]
 
+    def add_job(self, id: str, located: LocatedJob) -> None:
+        """Use a job that was read elsewhere: the commit fails if it has changed."""
+        self._jobs[id] = located
+
     async def job(self, id: str) -> LocatedJob:
         """Returns what is stored for this id, changes of this transaction included."""
         return (await self.jobs([id]))[0]
@@ -164,7 +168,7 @@ class StreamTransaction:
         if located.ticket and (record.state in TERMINAL or record.state is State.QUEUED):
             # The old ticket would be valid again once the record is gone: when the ended job is
             # removed, or when the server makes a ticket of the record.
-            self._stale_tickets.append(located.ticket_seq)
+            self.stale_tickets.append(located.ticket_seq)
         located.record = None if record.gone else record
 
     # ------------------------------------------------------------ the end
@@ -200,7 +204,8 @@ class StreamTransaction:
         return True
 
     async def _after_commit(self) -> None:
-        await remove(self.context, self._stale_tickets)
+        if self.stale_tickets:
+            await remove(self.context, self.stale_tickets)
         self._notify()
         for act in self.after_commit:
             await act()
@@ -233,14 +238,27 @@ class StreamTransaction:
         return fenced(seq, headers)
 
     async def _store_tickets(self) -> None:
-        if not self._new_tickets:
-            return
-        await self.context.fail_point("between record and ticket")
-        tickets = [
+        if self._new_tickets:
+            await self.context.fail_point("between record and ticket")
+            await self.context.wire.store(self.tickets())
+
+    @property
+    def has_writes(self) -> bool:
+        """True if a commit has something to do."""
+        return bool(self._put or self.after_commit or self.wakeups)
+
+    def only_message(self) -> OutMessage | None:
+        """Returns what this transaction writes, if that is one message and nothing follows it."""
+        if len(self._put) != 1 or self.after_commit:
+            return None
+        return self._messages()[0]
+
+    def tickets(self) -> list[OutMessage]:
+        """Returns the tickets to store after the records, which are `written`."""
+        return [
             ticket_message(self.context, record, subject, self.written[subject], self.now)
             for subject, record in self._new_tickets.items()
         ]
-        await self.context.wire.store(tickets)
 
     def _notify(self) -> None:
         if self.wakeups:
