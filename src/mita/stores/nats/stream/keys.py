@@ -15,7 +15,7 @@ from .decode import (
     decode_waiter,
     raw_field,
 )
-from .job_records import TTL, whole_seconds
+from .job_records import ROLLUP, TTL, whole_seconds
 from .transaction import StreamTransaction
 
 
@@ -130,7 +130,7 @@ async def move_waiter(tx: StreamTransaction, old: NatsJob, new: NatsJob, *, coun
     if is_at is not None:
         subject = subjects.waiter(new.queue, is_at, new.priority, new.id)
         waiter = WaiterRecord(new.id, new.queue, new.priority, new.due, new.age, counted)
-        tx.put_unfenced(subject, pack(waiter))
+        tx.put_unfenced(subject, pack(waiter), ROLLUP)  # a store that died may have left one
         if was_at != is_at:
             await _add_waiter(tx, new.queue, is_at, counted=counted)
 
