@@ -75,6 +75,8 @@ async def test_a_run_that_is_cancelled_in_a_call_to_the_store_leaves_no_lock(
     is_late, go = asyncio.Event(), asyncio.Event()
 
     async def late(self: Any, *args: Any) -> Any:
+        if _on_keeper_thread():  # which has an event loop of its own
+            return await original(self, *args)
         calls.append(args)
         if cancelled_in == "unlock":
             is_late.set()
