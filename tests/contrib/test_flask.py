@@ -228,6 +228,7 @@ def flask_run(folder: Path, *options: str) -> Iterator[str]:
     assert "Traceback" not in (folder / "log").read_text()
 
 
+@pytest.mark.skipif("MITA_SOAK" not in os.environ, reason="part of make soak")
 def test_the_embedded_worker_finishes_its_job_when_flask_run_ends(tmp_path: Path) -> None:
     app = Mita(f"sqlite:///{tmp_path}/jobs.db")
     with flask_run(tmp_path) as address:

@@ -73,6 +73,7 @@ def running(folder: Path, url: str, *command: str) -> Iterator[Path]:
             program.wait(60)
 
 
+@pytest.mark.skipif("MITA_SOAK" not in os.environ, reason="part of make soak")
 def test_it_runs_on_postgresql(tmp_path: Path, database: str) -> None:
     shutil.copy(EXAMPLE / "service.py", tmp_path)
     app = Mita(database)

@@ -28,8 +28,6 @@ from sqlalchemy.orm import (
     scoped_session,
     sessionmaker,
 )
-from sqlmodel import Session as ModelSession
-from sqlmodel.ext.asyncio.session import AsyncSession as AsyncModelSession
 
 from mita import Mita, UsageError
 from mita.stores.postgres.transaction.identity import DatabaseIdentity
@@ -37,6 +35,14 @@ from mita.stores.postgres.transaction.sqlalchemy import sync_run
 from mita.sync import serves_requests
 from tests.stores.postgres.server import PORT
 from tests.stores.postgres.shared import fresh_url, server
+
+try:
+    from sqlmodel import Session as ModelSession
+    from sqlmodel.ext.asyncio.session import AsyncSession as AsyncModelSession
+except ImportError:  # it needs a later SQLAlchemy than the oldest one
+    HAS_SQLMODEL = False
+else:
+    HAS_SQLMODEL = True
 
 _numbers = itertools.count(1)
 
@@ -119,7 +125,6 @@ SYNC: dict[str, tuple[str, Callable[[Engine], Any]]] = {
     "Session of a connection": ("psycopg", lambda engine: Session(engine.connect())),
     "scoped_session": ("psycopg", lambda engine: scoped_session(sessionmaker(engine))),
     "Connection": ("psycopg", lambda engine: engine.connect()),
-    "SQLModel's Session": ("psycopg", ModelSession),
 }
 ASYNC: dict[str, tuple[str, Callable[[AsyncEngine], Any]]] = {
     "AsyncSession": ("asyncpg", AsyncSession),
@@ -129,8 +134,10 @@ ASYNC: dict[str, tuple[str, Callable[[AsyncEngine], Any]]] = {
         lambda engine: async_scoped_session(async_sessionmaker(engine), scopefunc=lambda: 1),
     ),
     "AsyncConnection": ("asyncpg", lambda engine: engine.connect()),
-    "SQLModel's AsyncSession": ("asyncpg", AsyncModelSession),
 }
+if HAS_SQLMODEL:
+    SYNC["SQLModel's Session"] = ("psycopg", ModelSession)
+    ASYNC["SQLModel's AsyncSession"] = ("asyncpg", AsyncModelSession)
 
 
 @pytest.mark.parametrize("kind", SYNC)
