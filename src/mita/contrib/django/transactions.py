@@ -37,7 +37,11 @@ def send(app: Mita, call: Call[Any], database: str | None) -> Sent:
             [handle] = app.within(connection).send_sync([call])
         except UsageError as error:
             cannot_join.add(database)
-            log.warning("jobs are enqueued after the commit, not with it: %s", error)
+            log.warning(
+                "until this process is restarted, jobs are enqueued after the commit, and not with "
+                "it: %s. (`manage.py migrate` makes the table of an outbox)",
+                error,
+            )
         else:
             return Sent(handle.id, handle.created)
     return _after_commit(app, call, database)
