@@ -47,13 +47,14 @@ def awaited(method: F) -> F:
     return cast(F, call)
 
 
-def check_awaited(calls: list[tuple[Any, str]]) -> None:
-    """Raise `UsageError` if one of these coroutines was never awaited."""
+def check_awaited(calls: list[tuple[Any, str]], error: BaseException | None = None) -> None:
+    """Raise `UsageError` if one of these coroutines was never awaited, unless the test has failed
+    with another `error`."""
     forgotten = [(coro, name) for coro, name in calls if _never_ran(coro)]
     calls.clear()
     for coro, _ in forgotten:
         coro.close()
-    if forgotten:
+    if forgotten and error is None:
         name = forgotten[-1][1]
         raise UsageError(f"{name}() was called without await, so it did nothing: await it.{name}()")
 

@@ -106,8 +106,7 @@ class LabBlock:
             await self._leave_loop()
         finally:
             await asyncio.to_thread(self._leave)
-        if error is None:
-            check_awaited(self._calls)
+        check_awaited(self._calls, error)
 
     def __exit__(
         self,
@@ -116,8 +115,7 @@ class LabBlock:
         trace: TracebackType | None,
     ) -> None:
         self._leave()
-        if error is None:
-            check_awaited(self._calls)
+        check_awaited(self._calls, error)
 
     async def _leave_loop(self) -> None:
         """End what the lab has on the running event loop: lifespans, and the store."""
@@ -139,6 +137,9 @@ class LabBlock:
         try:
             yield
             check_awaited(self._calls)
+        except BaseException as error:
+            check_awaited(self._calls, error)
+            raise
         finally:
             await self._leave_loop()
 
