@@ -38,7 +38,7 @@ def claim(
                 take_tokens(content, record.job)
                 claims.append(take(content, record, lease, worker, started=content.now))
             else:
-                busy.append(turn_away(content, record, gate))
+                busy += turn_away(content, record, gate)
     again = 0 if 0 < limit == len(claims) else next_start(content, served)
     return ClaimResult([], claims, again, busy)
 
@@ -56,8 +56,10 @@ def take(content: Content, record: Record, lease: Wait, worker: str, **more: Any
     return Claim(at=content.now, **shared)
 
 
-def turn_away(content: Content, record: Record, gate: Gate) -> Busy:
-    """The job cannot pass this gate: it waits there or ends, as `rules.busy` says."""
+def turn_away(content: Content, record: Record, gate: Gate) -> list[Busy]:
+    """The job cannot pass this gate: it waits there or ends, as `rules.busy` says. Returns it, and
+    the jobs that it replaces."""
+    replaced: list[Busy] = []
     job, use = record.job, use_of(content, record.job.queue, gate)
     policy = busy_policy(job.when_busy, gate, use, content.now)
     set_level(content, job.queue, gate, use)
@@ -65,12 +67,14 @@ def turn_away(content: Content, record: Record, gate: Gate) -> Busy:
         for other in content.waiting((job.queue, gate.key)):
             content.note(other, "replaced", replaced_note(job.id))
             finish(content, other, State.CANCELLED, BUSY_RETENTION)
+            older = other.job
+            replaced.append(Busy(older.id, older.task, older.queue, ended=True, replaced=True))
     content.note(record, policy.line, policy.note(gate.key))
     if policy.ends:
         finish(content, record, policy.state, BUSY_RETENTION, busy=job.busy + 1)
     else:
         record.change(state=policy.state, busy=job.busy + 1, blocked_at=gate.key)
-    return Busy(job.id, job.task, job.queue, policy.ends, policy is RATE_POLICY)
+    return [Busy(job.id, job.task, job.queue, policy.ends, policy is RATE_POLICY), *replaced]
 
 
 def next_start(content: Content, queues: Sequence[str]) -> Wait | None:
