@@ -196,12 +196,12 @@ OF_ARRIVALS = [
 IN_SQL = [
     Fault(
         "an early release",
-        said_as(arrive=("and :needs <=", "and :needs - 1 <=")),
+        said_as(arrive_enough=("'$[1]') <=", "'$[1]') - 1 <=")),
         ("test_the_last_arrival_starts_the_job",),
     ),
     Fault(
         "a release that counts other values",
-        said_as(arrive=("job = :seq and name >=", "job = :seq or name >=")),
+        said_as(arrive_enough=("o.job = j.seq and o.name >=", "o.job = j.seq or o.name >=")),
         ("test_only_arrivals_start_a_job_that_waits_for_others",),
     ),
 ]

@@ -6,6 +6,8 @@ import signal
 from collections.abc import Callable, Iterable
 from typing import Any
 
+TICK_S = 0.5  # until a loop notices a signal that it does not take itself
+
 
 def usual_stop_signals() -> list[signal.Signals]:
     """SIGTERM and Ctrl-C; on Windows also Ctrl-Break."""
@@ -28,8 +30,30 @@ def call_on_signals(numbers: Iterable[signal.Signals], act: Callable[[], None]) 
             loop.call_soon_threadsafe(act)
 
         before = {number: signal.signal(number, handle) for number in taken}
-        return lambda: _restore(before)
+        ticks = _Ticks(loop)
+
+        def undo() -> None:
+            ticks.stop()
+            _restore(before)
+
+        return undo
     return lambda: _remove(loop, taken)
+
+
+class _Ticks:
+    """Wakes the event loop twice a second. Python calls its function for a signal on the main
+    thread, when that thread runs code: a loop that sleeps would not notice the signal."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._tick()
+
+    def _tick(self) -> None:
+        self._timer = self._loop.call_later(TICK_S, self._tick)
+
+    def stop(self) -> None:
+        """Let the loop sleep."""
+        self._timer.cancel()
 
 
 Undo = Callable[[], None]

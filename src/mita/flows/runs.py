@@ -18,7 +18,7 @@ from mita.rules.durable import ARRIVAL
 from mita.rules.flow import UNREADABLE_VALUE, read_told, together
 from mita.rules.judge import LOCKED_WAIT_MS, Retention, first_line, judge
 from mita.rules.readable import unreadable
-from mita.rules.sealed import is_sealed
+from mita.rules.sealed import is_locked
 from mita.rules.states import TERMINAL
 from mita.tasks.placeholders import fill_in
 
@@ -94,7 +94,7 @@ async def prepared(
             read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)
         ]
     except UNREADABLE_VALUE as error:
-        if any(map(is_sealed, values.values())):  # a worker that has the key may run it
+        if any(map(is_locked, values.values())):  # a worker that has the key may run it
             return Suspended(When(LOCKED_WAIT_MS))
         return Unreadable(unreadable(f"what its predecessors told it cannot be read: {error}"))
     if len(told_to_me) < place.needs:  # a person has moved it

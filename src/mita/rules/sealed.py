@@ -62,6 +62,12 @@ def is_sealed(value: bytes | None) -> bool:
     return value is not None and value.startswith(SEALED_MARK)
 
 
+def is_locked(value: bytes) -> bool:
+    """Whether a value is encrypted and another keyring may open it. A value that is damaged beyond
+    its key is not."""
+    return value == REFUSED or (is_sealed(value) and key_of(value) is not None)
+
+
 def is_sealed_text(text: str | None) -> bool:
     """Whether a text is encrypted (and was not opened)."""
     return text is not None and text.startswith(TEXT_MARK)

@@ -16,7 +16,7 @@ from msgspec.msgpack import Ext
 
 from mita.model.time import SECOND
 from mita.rules.judge import LOCKED_WAIT_MS
-from mita.rules.sealed import is_sealed, why_closed
+from mita.rules.sealed import is_locked, why_closed
 
 from . import models
 from .signals import Reschedule
@@ -31,7 +31,7 @@ UNSTORABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.Msgs
 def opened(value: bytes) -> bytes:
     """Return a stored value that is not encrypted (any more). Raises `Reschedule` for one that this
     app cannot decrypt: the job waits for a worker that has the key."""
-    if is_sealed(value):
+    if is_locked(value):
         raise Reschedule(
             after=LOCKED_WAIT_MS / SECOND,
             reason=f"a value that it has stored cannot be read: {why_closed(value)}",

@@ -46,10 +46,15 @@ end
 local function listed_until(priority, due, all)
   local ready = ready_of(q, priority)
   local n = search(0, call('LLEN', ready), function(i)
-    local handle = call('LINDEX', ready, i)
-    local listed = load_handle(q, handle)
-    local listed_due = listed and not listed.touched and listed.due or due
-    return listed_due < due or (listed_due == due and (all or is_older(handle)))
+    -- one that is only marked as removed says nothing: the one before it does
+    for back = i, math.max(0, i - CALL_ITEMS), -1 do
+      local handle = call('LINDEX', ready, back)
+      local listed = load_handle(q, handle)
+      if listed and not listed.touched and listed.handle == handle then
+        return listed.due < due or (listed.due == due and (all or is_older(handle)))
+      end
+    end
+    return true
   end)
   return n - removed_before(priority, n)
 end
