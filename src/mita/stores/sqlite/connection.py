@@ -28,6 +28,7 @@ import os
 import sqlite3
 import sys
 import threading
+import time
 from pathlib import Path
 
 from mita import forks
@@ -35,6 +36,7 @@ from mita.errors import MitaError, Rejected, StoreError, UsageError
 
 from .codec import decode_text
 
+LOG_RETRY_S = 0.01
 OLDEST_SQLITE = (3, 35, 0)
 # With the fair lock, only a transaction of another program can make Mita wait.
 BUSY_TIMEOUT_S = 30.0
@@ -135,7 +137,7 @@ def connect(path: Path) -> sqlite3.Connection:
     )
     connection.text_factory = decode_text
     try:
-        connection.execute("pragma journal_mode = wal").fetchall()
+        _use_write_ahead_log(connection)
         connection.execute("pragma synchronous = full").fetchall()
         if sys.platform == "darwin":  # there, a plain sync leaves data in the cache of the disk
             connection.execute("pragma fullfsync = on").fetchall()
@@ -145,6 +147,21 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.close()
         raise translated(error, path) from error
     return connection
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """On systems without file locks (Windows), two connections may create the log of a new file at
+    once. SQLite does not wait there: the second one finds the file locked and tries again."""
+    end = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("pragma journal_mode = wal").fetchall()
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > end:
+                raise
+            time.sleep(LOG_RETRY_S)
+        else:
+            return
 
 
 def translated(error: Exception, path: Path) -> Exception:
