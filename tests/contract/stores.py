@@ -42,7 +42,7 @@ class StoreEntry(Struct, frozen=True):
     handles: Callable[[Path, Clock], Handles]
     tight: Callable[[Path, Clock, pytest.MonkeyPatch], Store]
     fake_clock: bool = True
-    walks: int = 300
+    walks: int = 200
     faults: Sequence[Fault] = ()
 
     def new_clock(self) -> FakeTicker | RealTicker:
@@ -128,11 +128,11 @@ def postgres(name: str) -> StoreEntry:
         patch.setattr(arrays, "LARGEST_ARRAY_CHARS", 200_000)
         return handles(folder, clock)()
 
-    return StoreEntry(handles, tight, walks=40 if name == "pg18" else 15)
+    return StoreEntry(handles, tight, walks=25 if name == "pg18" else 10)
 
 
 STORES: dict[str, StoreEntry] = {
-    "sealed": StoreEntry(sealed, tight_sealed, walks=20),
+    "sealed": StoreEntry(sealed, tight_sealed, walks=10),
     "memory": StoreEntry(
         memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS, *OF_ARRIVALS]
     ),
