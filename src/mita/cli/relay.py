@@ -61,7 +61,7 @@ def _add_outbox(commands: Commands) -> None:
     verbs.add(
         "ls",
         store_command(show),
-        "count the rows, and list those that are parked (this is the default)",
+        "count the rows, and list the parked ones (this is the default)",
     )
     verbs.add(
         "create",
@@ -119,7 +119,7 @@ async def create(context: CommandContext) -> Report:
 
 
 async def show(context: CommandContext) -> Report:
-    """Run `mita outbox`: count the rows, and list those that are parked."""
+    """Run `mita outbox`: count the rows, and list the parked ones."""
     outbox = context.app.outbox
     view, parked = await outbox.view(), await outbox.parked(LISTED_ROWS)
     waiting = f"{counted(view.rows, 'row')} wait for the relay"

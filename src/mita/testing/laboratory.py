@@ -38,7 +38,7 @@ class Lab(LabBlock):
 
     @awaited
     async def drain(self, *, raises: bool = True) -> int:
-        """Run all jobs that are due now, and those that become due as a result. Returns the number
+        """Run all jobs that are due now, and jobs that become due as a result. Returns the number
         of runs.
 
         A job whose handler raises is retried or has failed, as with a worker, and then its error is

@@ -1,6 +1,6 @@
 """Django's tasks as tasks of Mita: what a worker runs for them.
 
-A worker finds a task in the table of those that it has imported. It never imports by a name that
+A worker finds a task among the tasks that it has imported. It never imports by a name that
 came from the store."""
 
 from collections.abc import Callable

@@ -27,7 +27,7 @@ def tend_connections(app: Mita) -> None:
 
 
 def _begin(kept: list[Any]) -> None:
-    """Close broken and old connections. Those that are inside `atomic()` belong to a test, which
+    """Close broken and old connections. Connections inside `atomic()` belong to a test, which
     runs the handler on its own thread; they are added to `kept`."""
     reset_queries()  # with DEBUG, Django keeps the text of all queries
     kept += [one for one in connections.all(initialized_only=True) if one.in_atomic_block]

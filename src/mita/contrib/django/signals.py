@@ -1,6 +1,6 @@
 """Sends `task_finished` when the end of a task is stored, and not before.
 
-Until then nobody knows it: a run that returned may have lost its lease, and a run that failed may
+Until then no one knows it: a run that returned may have lost its lease, and a run that failed may
 be retried. So it follows the events of the app, on a thread of its own. It is sent in the process
 that stored the end: the worker that ran the task, the worker that found out that another one had
 died, or the program that cancelled it."""

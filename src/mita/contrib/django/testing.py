@@ -79,7 +79,7 @@ class ProjectLab:
                 function()
 
     def drain(self, *, raises: bool = True) -> int:
-        """Run all jobs that are due now, and those that become due as a result. Returns the number
+        """Run all jobs that are due now, and jobs that become due as a result. Returns the number
         of runs. The error of a handler is raised here, unless `raises=False`."""
         return self._run(lambda: self.lab.drain_sync(raises=raises))
 
