@@ -14,6 +14,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
     Verdict,
 )
@@ -181,6 +182,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     st.builds(PrioritiseJob, PRIORITIES),
     st.builds(DeleteJob),
     st.builds(SignalJob, SIGNALS, st.sampled_from([b"", b"\x00yes"])),
+    st.builds(RewriteJob, st.sampled_from([b"", b"\x91\x01", b"\xc0" * 300]), st.just("by Ada")),
 )
 
 FILTERS: st.SearchStrategy[JobFilter] = st.builds(

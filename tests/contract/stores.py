@@ -26,6 +26,7 @@ from tests.stores.redis import servers as redis_servers
 from .arrival_faults import IN_SQL, OF_ARRIVALS
 from .faults import IN_MEMORY, IN_SQLITE, Fault
 from .limit_faults import OF_LIMITS
+from .rewrite_faults import OF_REWRITES
 from .signal_faults import OF_SIGNALS
 
 Handles = Callable[[], Store]  # each call makes another handle on the same data
@@ -134,7 +135,9 @@ def postgres(name: str) -> StoreEntry:
 STORES: dict[str, StoreEntry] = {
     "sealed": StoreEntry(sealed, tight_sealed, walks=10),
     "memory": StoreEntry(
-        memory, tight_memory, faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS, *OF_ARRIVALS]
+        memory,
+        tight_memory,
+        faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS, *OF_ARRIVALS, *OF_REWRITES],
     ),
     "sqlite": StoreEntry(sqlite, tight_sqlite, walks=200, faults=[*IN_SQLITE, *IN_SQL]),
     "redis": StoreEntry(redis, tight_redis, walks=80),

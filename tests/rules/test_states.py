@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from mita.model.ending import Ending
 from mita.model.job import Claim, State
-from mita.model.outcome import CancelJob, Change, DeleteJob, PrioritiseJob, RescheduleJob, RetryJob
+from mita.model.outcome import (
+    CancelJob,
+    Change,
+    DeleteJob,
+    PrioritiseJob,
+    RescheduleJob,
+    RetryJob,
+    RewriteJob,
+)
 from mita.model.time import NOW
 from mita.rules.judge import Retention, judge
 from mita.rules.states import ALIVE, TABLE, TERMINAL, WAITING, Transition, allowed, as_mermaid, step
@@ -77,6 +85,7 @@ def test_every_change_is_allowed_where_the_table_has_a_way_for_it() -> None:
         CancelJob: (CancelJob(keep=0), sources(Transition.CANCEL)),
         RetryJob: (RetryJob(NOW), sources(Transition.REVIVE)),
         PrioritiseJob: (PrioritiseJob(1), ALIVE),
+        RewriteJob: (RewriteJob(b""), (ALIVE - {State.RUNNING}) | sources(Transition.REVIVE)),
     }
     for change, states in changes.values():
         assert allowed(change) == states

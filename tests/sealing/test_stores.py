@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mita import Job, JobFailed, Keyring, Mita
+from mita import Job, JobFailed, Keyring, Mita, UsageError
 from mita.model.job import Job as StoredJob
 from mita.sealing import SealedStore
 from tests.waiting import until
@@ -99,6 +99,24 @@ async def test_no_value_of_a_job_is_stored_as_it_is(url: str, tmp_path: Path) ->
         assert record.progress.message == f"progress {SECRET}"
     files = [file.read_bytes() for file in tmp_path.glob("jobs.db*")]  # noqa: ASYNC240
     assert all(SECRET.encode() not in file for file in files)
+
+
+async def test_other_arguments_are_encrypted_too(url: str) -> None:
+    """They are bound to their job, also those of a job whose old arguments were bound to a key; a
+    tool without the keyring cannot change them."""
+    async with with_tasks(new_app(url, RING)) as app, new_app(url, None) as tool:
+        echo = app.tasks["echo"]
+        jobs = [await echo.after(60).enqueue("plain")]
+        jobs += [await echo.options(unique="u", debounce=60).enqueue("plain")]
+        with_tasks(tool)
+        for job in jobs:
+            with pytest.raises(UsageError, match="encrypted with the key 'new'"):
+                await tool.amend(job.id, arguments={"word": SECRET})
+            await app.amend(job.id, arguments={"word": SECRET})
+            assert SECRET.encode() not in await stored_bytes(app, job.id)
+            await app.reschedule(job.id, after=0)
+        async with running(app):
+            assert [await job.result(20) for job in jobs] == [f"echo {SECRET}"] * 2
 
 
 async def test_without_the_keyring_a_job_is_shown_as_encrypted(url: str) -> None:

@@ -10,6 +10,7 @@ from mita.errors import MitaError
 
 from . import (
     amend,
+    arguments,
     check,
     completion,
     demo,
@@ -87,6 +88,7 @@ def grammar() -> Parser:
         flows,
         top,
         amend,
+        arguments,
         signal_job,
         queues,
         limits,

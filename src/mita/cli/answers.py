@@ -6,6 +6,7 @@ _LIVE = "only waiting and running jobs can be cancelled"
 _NOT_DONE = "only jobs that have not succeeded can be rescheduled"
 _DEAD = "only failed and cancelled jobs can be queued again"
 _SIGNAL = "only jobs that have not ended can be signalled"
+_STILL = "only jobs that do not run and have not succeeded can get other arguments"
 _ENDED = "only jobs that have ended can be deleted; `mita cancel` ends a job"
 _DONE = {
     "reschedule": "rescheduled",
@@ -13,6 +14,7 @@ _DONE = {
     "retry": "queued again",
     "delete": "deleted",
     "signal": "signalled",
+    "amend": "changed",
 }
 _ASKED = {
     "reschedule": "it is running: it is rescheduled when this run ends",
@@ -40,6 +42,7 @@ def in_words(command: str, answer: Answer, state: str = "") -> str:
         "cancel": _LIVE,
         "reschedule": _NOT_DONE,
         "signal": _SIGNAL,
+        "amend": _STILL,
     }[command]
     already = "already " if state == _DONE[command] else ""
     return f"not {_DONE[command]}: it is {already}{state}; {allowed}"

@@ -76,6 +76,21 @@ def arguments(
     )
 
 
+def named_arguments(task: Task[Any, Any] | None, words: list[str]) -> dict[str, Any]:
+    """Return arguments of a task that are given as `NAME=VALUE`. A value is read as JSON if
+    possible, unless the task takes text there. Without a task each value is read so."""
+    found: dict[str, Any] = {}
+    for word in words:
+        named = _NAMED.fullmatch(word)
+        if named is None:
+            raise UsageError(f"{word!r} is not NAME=VALUE: write for example times=3")
+        name, text = named[1], named[2]
+        if name in found:
+            raise UsageError(f"argument {name!r} is given twice")
+        found[name] = _value(task, name, text)
+    return found
+
+
 def _json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
@@ -83,12 +98,12 @@ def _json(text: str) -> Any:
         raise UsageError(f"--args is not JSON: {error}") from error
 
 
-def _value(task: Task[Any, Any], name: str, word: str) -> Any:
+def _value(task: Task[Any, Any] | None, name: str, word: str) -> Any:
     try:
         value = msgspec.json.decode(word)
     except msgspec.DecodeError:
         return word
-    wanted = _text_kinds(task, name)
+    wanted = () if task is None else _text_kinds(task, name)
     return word if wanted and not isinstance(value, wanted) else value
 
 

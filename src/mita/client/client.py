@@ -44,6 +44,7 @@ from .flows import Flow, GroupFlow, Link, chain, group
 from .inspect import Inspection
 from .repeat_spec import RepeatChoices
 from .repeats import Repeats
+from .rewrite import rewrite_job
 
 log = logging.getLogger("mita.client")
 
@@ -212,6 +213,24 @@ class Client(Inspection, Bulk):
         return await self._amend(id, PrioritiseJob(priority))
 
     prioritise_sync = sync_twin(prioritise)
+
+    async def amend(self, id: str, *, arguments: Mapping[str, Any], reason: str = "") -> Answer:
+        """Give the job with this `id` other `arguments`: a dict of the ones to change, by name. The
+        others stay. All are checked against the annotations of the task before anything is stored.
+        Failed jobs stay failed until `retry`. Keys that were made from the old arguments stay as
+        they are: resource, unique and fair keys, rates and tags. The `reason` is stored in its
+        timeline, with the names of the arguments.
+
+        `too late`: the job runs or has succeeded. Raises `UsageError` if the store has no such job,
+        if this app does not have its task, or if the arguments do not fit."""
+        store = await self._store()
+        [job] = await store.find([id])
+        if job is None:
+            raise unknown_job(id)
+        change = rewrite_job(job, self._tasks, arguments, note(reason), store.room)
+        return await self._amend(id, change)
+
+    amend_sync = sync_twin(amend)
 
     async def _amend(self, id: str, change: Change) -> Answer:
         """Change a job. It is read first if more may follow in its flow."""

@@ -27,6 +27,7 @@ class TimelineKind(StrEnum):
     """What a line of a job's timeline says. `NONE`: no line is written."""
 
     NONE = ""
+    AMENDED = "amended"
     BLOCKED = "blocked"
     CANCELLED = "cancelled"
     CRASHED = "crashed"
@@ -189,7 +190,17 @@ class SignalJob(Struct, frozen=True, tag=True):
     value: bytes
 
 
-Change: TypeAlias = RescheduleJob | CancelJob | RetryJob | PrioritiseJob | DeleteJob | SignalJob
+class RewriteJob(Struct, frozen=True, tag=True):
+    """Give a job that does not run, and has not succeeded, other arguments (packed). Its keys, its
+    state and its counters stay. `note` is for the timeline."""
+
+    payload: bytes
+    note: str = ""
+
+
+Change: TypeAlias = (
+    RescheduleJob | CancelJob | RetryJob | PrioritiseJob | DeleteJob | SignalJob | RewriteJob
+)
 
 
 class Answer(StrEnum):

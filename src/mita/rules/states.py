@@ -11,6 +11,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
 )
 
@@ -67,6 +68,7 @@ AMENDABLE: dict[type[Change], frozenset[State]] = {
     PrioritiseJob: ALIVE,
     DeleteJob: TERMINAL,
     SignalJob: ALIVE,
+    RewriteJob: WAITING | DEAD,
 }
 
 

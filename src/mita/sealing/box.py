@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mita.model.flow import Arrival
 from mita.model.job import Claim, Job, NewJob
-from mita.model.outcome import Settlement, TimelineEntry, Verdict
+from mita.model.outcome import RewriteJob, Settlement, TimelineEntry, Verdict
 from mita.rules.durable import ARRIVAL, SLEEP, WAIT
 from mita.rules.flow import UNREADABLE_VALUE, read_told
 from mita.rules.judge import first_line
@@ -97,6 +97,12 @@ class SealingBox:
             else replace(job, payload=self.seal(job.payload, *_place(job)))
             for job in jobs
         ]
+
+    def seal_rewrite(self, job: Job, change: RewriteJob) -> RewriteJob:
+        """Encrypt the new arguments of a stored job: from now on they are bound to it."""
+        if job.task.startswith(OWN_TASKS):
+            return change
+        return replace(change, payload=self.seal(change.payload, ("arguments", job.id, job.task)))
 
     def open_arguments(self, job: Claim | Job) -> bytes:
         """Decrypt the arguments of a job."""

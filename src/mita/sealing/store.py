@@ -13,6 +13,7 @@ from mita.model.outcome import (
     Change,
     ClaimResult,
     Progress,
+    RewriteJob,
     Settlement,
     SignalJob,
     TimelineEntry,
@@ -129,15 +130,23 @@ class SealedStore:
         ]
 
     async def amend(self, ids: Sequence[str], change: Change) -> list[Answer]:
-        """Change jobs; the value of a signal is encrypted for each of them."""
-        if not isinstance(change, SignalJob):
+        """Change jobs; the value of a signal, and new arguments, are encrypted for each of them."""
+        if not isinstance(change, SignalJob | RewriteJob):
             answers: list[Answer] = await self.behind.amend(ids, change)
             return answers
         found: list[Answer] = []
         for id in ids:
-            value = self.box.seal_once(id, signal_name(change.name), change.value)
-            found += await self.behind.amend([id], replace(change, value=value))
+            sealed = await self._sealed_change(id, change)
+            found += [Answer.UNKNOWN] if sealed is None else await self.behind.amend([id], sealed)
         return found
+
+    async def _sealed_change(self, id: str, change: SignalJob | RewriteJob) -> Change | None:
+        """The change with its value encrypted for this job; None if there is no such job."""
+        if isinstance(change, SignalJob):
+            value = self.box.seal_once(id, signal_name(change.name), change.value)
+            return replace(change, value=value)
+        [job] = await self.behind.find([id])
+        return None if job is None else self.box.seal_rewrite(job, change)
 
     async def arrive(self, arrivals: Sequence[Arrival]) -> list[Answer]:
         """Tell jobs how others have ended; the results are encrypted."""

@@ -129,7 +129,7 @@ class Arguments:
     def known(self, values: dict[str, Any], limit: int = PAYLOAD_BYTES) -> KnownArguments:
         """Check arguments of which some are results of other steps. Returns those that are known
         now, defaults included."""
-        known = known_arguments(self._task, self._types, values, limit)
+        known = known_arguments(self._task, self.types, values, limit)
         for name, parameter in self.signature.parameters.items():
             if name not in values:
                 known[name] = parameter.default
@@ -141,7 +141,8 @@ class Arguments:
         return asdict(values)
 
     @cached_property
-    def _types(self) -> dict[str, ParameterType]:
+    def types(self) -> dict[str, ParameterType]:
+        """The types of all parameters, by name."""
         return parameter_types(self._fn, self.signature)
 
     @cached_property

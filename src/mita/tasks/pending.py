@@ -62,15 +62,17 @@ def known_arguments(
         if found_in(value):
             size += _check_result(where, parameter.kind, value)
         else:
-            packed = _packed(where, value, encode)
+            packed = packed_value(where, value)
             size += len(packed)
-            known[name] = _read(where, parameter, packed)
+            known[name] = read_value(where, parameter, packed)
     if size > limit:
         refuse_size(task, values, size, limit)
     return known
 
 
-def _packed(where: str, value: Any, pack: Callable[[Any], bytes]) -> bytes:
+def packed_value(where: str, value: Any, pack: Callable[[Any], bytes] = encode) -> bytes:
+    """Return an argument as bytes. Raises a `UsageError` that begins with `where` if it cannot be
+    stored."""
     try:
         return pack(value)
     except UNSTORABLE as error:
@@ -80,7 +82,9 @@ def _packed(where: str, value: Any, pack: Callable[[Any], bytes]) -> bytes:
         ) from error
 
 
-def _read(where: str, parameter: ParameterType, packed: bytes) -> Any:
+def read_value(where: str, parameter: ParameterType, packed: bytes) -> Any:
+    """Return an argument as the handler sees it. Raises a `UsageError` that begins with `where` if
+    it does not fit its parameter."""
     try:
         return parameter.read(packed)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -103,7 +107,7 @@ def _check_result(where: str, kind: Any, value: Any) -> int:
                 f"{where} is annotated {in_words(kind)}, and {value!r} is {in_words(wrong)}; give "
                 "a result that fits, or correct the annotation"
             )
-    packed = _packed(where, value, lambda one: pack_with(one, as_unknown))
+    packed = packed_value(where, value, lambda one: pack_with(one, as_unknown))
     try:
         plain(packed)
     except msgspec.MsgspecError as error:

@@ -149,6 +149,19 @@ def _in_words(code: int, data: memoryview) -> Any:
 plain_arguments: Callable[[bytes], Any] = msgspec.msgpack.Decoder(ext_hook=_in_words).decode
 
 
+def has_results(payload: bytes) -> bool:
+    """Whether some of these stored arguments are results of steps, which are not known yet."""
+    found = False
+
+    def hook(code: int, data: memoryview) -> Any:
+        nonlocal found
+        found = found or code == RESULT_CODE
+        return extension(code, data)
+
+    msgspec.msgpack.Decoder(ext_hook=hook).decode(payload)
+    return found
+
+
 def fill_in(payload: bytes, results: Sequence[bytes]) -> bytes:
     """The arguments with the results in their places. A payload without placeholders comes back as
     it is."""

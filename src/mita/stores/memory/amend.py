@@ -1,4 +1,5 @@
-"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete."""
+"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete, signal,
+rewrite."""
 
 from collections.abc import Sequence
 
@@ -13,6 +14,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
     TimelineKind,
 )
@@ -62,6 +64,8 @@ def _apply(context: MemoryContext, record: MemoryRecord, change: Change) -> Answ
             return Answer.DONE
         case SignalJob():
             return _signal(context, record, change)
+        case RewriteJob():
+            return _rewrite(context, record, change)
         case DeleteJob():
             unique.delete(context, record.job)
             context.delete(record)
@@ -113,6 +117,18 @@ def _signal(context: MemoryContext, record: MemoryRecord, change: SignalJob) -> 
     context.note(record, TimelineKind.SIGNALLED, change.name)
     if record.job.state is State.QUEUED and wait_name(change.name) in values:
         context.change(record, due=min(record.job.due, context.now))
+    return Answer.DONE
+
+
+def _rewrite(context: MemoryContext, record: MemoryRecord, change: RewriteJob) -> Answer:
+    room = context.room
+    if room is not None and len(change.payload) > room:
+        raise Rejected(
+            f"arguments of {len(change.payload):,} bytes are more than this store has room for "
+            f"({room:,})"
+        )
+    context.note(record, TimelineKind.AMENDED, change.note)
+    context.change(record, payload=change.payload)
     return Answer.DONE
 
 

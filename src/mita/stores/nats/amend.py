@@ -1,4 +1,4 @@
-"""Changing jobs by id: reschedule, cancel, retry, prioritise, delete."""
+"""Changing jobs by id: reschedule, cancel, retry, prioritise, delete, signal, rewrite."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -17,6 +17,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
     TimelineKind,
 )
@@ -32,7 +33,7 @@ from mita.stores.shared.record import COUNTERS
 from . import unique
 from .codec import NatsJob, slot_of, timeline_with
 from .context import NatsContext
-from .once import check_room
+from .once import check_room, check_room_for_arguments
 from .stream.consumers import ensure_consumers
 from .stream.decode import is_unreadable
 from .stream.job_changes import change as change_job
@@ -131,7 +132,7 @@ async def _amend_one(tx: StreamTransaction, id: str, wanted: Change) -> Answer:
     record = located.record
     if record is None:
         return Answer.UNKNOWN
-    if isinstance(wanted, RetryJob) and is_unreadable(record):
+    if isinstance(wanted, RetryJob | RewriteJob) and is_unreadable(record):
         return Answer.UNREADABLE
     if record.state not in allowed(wanted):
         return Answer.TOO_LATE
@@ -189,6 +190,10 @@ async def _apply(
             await change_job(tx, located, priority=priority, record_seq=0)
         case SignalJob():
             return await _signal(tx, located, record, wanted)
+        case RewriteJob(payload, note):
+            check_room_for_arguments(tx.context, record, payload)
+            entry = timeline_with(record, tx.now, TimelineKind.AMENDED, note)
+            await change_job(tx, located, payload=payload, record_seq=0, **entry)
         case DeleteJob():
             await unique.release(tx, record)
             await change_job(tx, located, gone=True)

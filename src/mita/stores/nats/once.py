@@ -67,6 +67,18 @@ def check_room(context: NatsContext, record: NatsJob, name: str, value: bytes) -
         )
 
 
+def check_room_for_arguments(context: NatsContext, record: NatsJob, payload: bytes) -> None:
+    """Raises Rejected if a job cannot have these arguments, beside its `once` values."""
+    taken = sum(len(name) + len(stored) for name, stored in record.once_values.items())
+    left = max(0, context.room - len(record.headers) - taken)
+    if len(payload) > left:
+        raise Rejected(
+            f"job {record.id}: the arguments have {len(payload):,} bytes, and beside its other "
+            f"values there is room for {left:,}; store the data elsewhere and pass its name, or "
+            "raise the server's max_payload"
+        )
+
+
 async def _store_shared(tx: StreamTransaction, value: OnceValue, keep: Wait) -> bytes:
     subject = tx.context.subjects.shared_once(value.name)
     body = await tx.body(subject)

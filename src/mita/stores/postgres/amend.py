@@ -1,4 +1,5 @@
-"""Changes that people ask of jobs: reschedule, cancel, retry, prioritise, delete."""
+"""Changes that people ask of jobs: reschedule, cancel, retry, prioritise, delete, signal,
+rewrite."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
 )
 from mita.model.time import When
@@ -33,8 +35,8 @@ def amend(context: PostgresContext, ids: Sequence[str], change: Change) -> Round
     if not ids:
         return []
     match change:
-        case RetryJob():
-            answers = yield from _retry(context, ids, change)
+        case RetryJob() | RewriteJob():
+            answers = yield from _amend_readable(context, ids, change)
         case RescheduleJob():
             answers = []
             for some in without_repeats(ids):
@@ -91,14 +93,15 @@ def _reschedule(
     """Reschedule these jobs, and retry those of them that have failed or were cancelled."""
     answers = yield from _amend(context, ids, change)
     dead = [id for id, answer in zip(ids, answers, strict=True) if answer is None]
-    retried = iter((yield from _retry(context, dead, RetryJob(change.when, change.note))))
+    retry = RetryJob(change.when, change.note)
+    retried = iter((yield from _amend_readable(context, dead, retry)))
     return [next(retried) if answer is None else answer for answer in answers]
 
 
-def _retry(
-    context: PostgresContext, ids: Sequence[str], change: RetryJob
+def _amend_readable(
+    context: PostgresContext, ids: Sequence[str], change: RetryJob | RewriteJob
 ) -> RoundTrips[list[Answer | None]]:
-    """Retry the jobs whose records can be read."""
+    """Change the jobs whose records can be read."""
     if not ids:
         return []
     [rows] = yield RoundTrip(maintenance.whole_rows(context, list(ids)))
@@ -140,7 +143,8 @@ def _amend(
 
 
 def _query(
-    ids: list[str], change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob | SignalJob
+    ids: list[str],
+    change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob | SignalJob | RewriteJob,
 ) -> Query:
     match change:
         case RescheduleJob(when, note):
@@ -151,6 +155,9 @@ def _query(
             return query("amend_prioritise", ids=texts(ids), priority=priority)
         case DeleteJob():
             return query("amend_delete", ids=texts(ids))
+        case RewriteJob(payload, note):
+            check_size(payload)
+            return query("amend_rewrite", ids=texts(ids), payload=payload, note=storable(note))
         case SignalJob(name, value):
             check_size(value)
             names = {

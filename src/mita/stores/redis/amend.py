@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from mita.model.flow import Arrival
 from mita.model.outcome import (
     Answer,
@@ -13,12 +15,14 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
 )
 
 from .codec import when_args
 from .context import RedisContext, parts
 
+_pack = msgspec.msgpack.Encoder().encode
 CALL_ARRIVALS = 200  # the server does nothing else meanwhile
 
 
@@ -75,3 +79,5 @@ def _args(change: Change) -> tuple[Any, ...]:
             return ("delete", "", "", "")
         case SignalJob(name, value):
             return ("signal", value, "", name)
+        case RewriteJob(payload, note):
+            return ("rewrite", _pack(payload), "", note)

@@ -1,4 +1,5 @@
-"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete, signal."""
+"""Changes that a person asks for: reschedule, cancel, retry, prioritise, delete, signal,
+rewrite."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
     TimelineKind,
 )
@@ -76,6 +78,8 @@ def _amend(context: SqliteContext, id: str, change: Change) -> Answer:
             return Answer.DONE
         case SignalJob():
             return _signal(context, job, change)
+        case RewriteJob():
+            return _rewrite(context, job, change)
         case DeleteJob():
             return _delete(context, job)
 
@@ -137,6 +141,14 @@ def _signal(context: SqliteContext, job: _Found, change: SignalJob) -> Answer:
     if once.exists(context, job.seq, wait_name(change.name)):
         context.run("amend_signal", seq=job.seq, now=context.now)
     context.topics.add(job.queue)
+    return Answer.DONE
+
+
+def _rewrite(context: SqliteContext, job: _Found, change: RewriteJob) -> Answer:
+    if maintenance.stays_unreadable(context, job.seq):
+        return Answer.UNREADABLE
+    context.run("amend_rewrite", seq=job.seq, payload=change.payload)
+    context.note(job.seq, TimelineKind.AMENDED, change.note)
     return Answer.DONE
 
 

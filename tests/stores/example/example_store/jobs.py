@@ -15,6 +15,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     Settlement,
     SignalJob,
     Verdict,
@@ -168,6 +169,9 @@ def _amend(content: Content, record: Record, change: Change) -> Answer:
             record.change(priority=priority)
         case SignalJob():
             return signal(content, record, change)
+        case RewriteJob(payload, note):
+            content.note(record, "amended", note)
+            record.change(payload=payload)
         case DeleteJob():
             give_up_unique(content, record.job)
             del content.records[record.job.id]

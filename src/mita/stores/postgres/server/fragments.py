@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from mita.model.gate import LONGEST_INTERVAL_US
 from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, PRIORITIES, Asked, State
-from mita.model.outcome import PrioritiseJob, TimelineKind
+from mita.model.outcome import PrioritiseJob, RewriteJob, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
 from mita.rules.asked import STATE_AFTER, kind_after, may_ask
@@ -68,6 +68,7 @@ FRAGMENTS = {
     **{f"from_{step}": _texts(sources) for step, (sources, _) in TABLE.items()},
     **{f"to_{step}": _text(target) for step, (_, target) in TABLE.items()},
     "may_prioritise": _texts(AMENDABLE[PrioritiseJob]),
+    "may_rewrite": _texts(AMENDABLE[RewriteJob]),
     # what was asked of a running job (`rules.asked`)
     **{f"asked_{asked}": _text(asked) for asked in Asked},
     "state_after_asked": f"case j.asked {_cases} end",

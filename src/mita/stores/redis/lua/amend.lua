@@ -1,10 +1,10 @@
 -- amend: a change that a person asks for, by job id.
 -- KEYS  1 root of the queue
 -- ARGV  1 now, '' to read the server's clock  2 channel for wake-ups
---       3 change: reschedule, cancel, retry, prioritise, delete or signal
---       4 delay, keep or priority; the value of a signal
+--       3 change: reschedule, cancel, retry, prioritise, delete, signal or rewrite
+--       4 delay, keep or priority; the value of a signal; packed arguments (rewrite)
 --       5 point in time (reschedule, retry), '' for none
---       6 note (reschedule, retry, cancel); the name of a signal
+--       6 note (reschedule, retry, cancel, rewrite); the name of a signal
 --       then ids
 -- Returns an `Answer` for each id
 -- include keys
@@ -102,12 +102,28 @@ function changes.signal(r)
   return Answer.DONE
 end
 
+-- The fixed part of a job with other arguments, which are packed as MessagePack packs bytes.
+local function with_payload(fixed, packed)
+  local first = arguments_in(fixed, client_fields_at(fixed))
+  return fixed:sub(1, first) .. packed .. fixed:sub(end_of_bytes(fixed, first) + 1)
+end
+
+function changes.rewrite(r)
+  local ok, fixed = pcall(with_payload, r.fixed, ARGV[4])
+  if not ok then return Answer.UNREADABLE end
+  note(q, r, now, TimelineKind.AMENDED, why)
+  r.fixed = fixed
+  call('HSET', q.jobs, r.id, fixed)
+  save_values(q, r)
+  return Answer.DONE
+end
+
 local answers = {}
 for i = 7, #ARGV do
   local r, answer = load(q, ARGV[i]), Answer.TOO_LATE
   if not r then
     answer = Answer.UNKNOWN
-  elseif r.unreadable and change == 'retry' then
+  elseif r.unreadable and (change == 'retry' or change == 'rewrite') then
     answer = Answer.UNREADABLE
   elseif AMENDABLE[change][r.state] and (change == 'delete' or not r.unreadable) then
     answer = changes[change](r)

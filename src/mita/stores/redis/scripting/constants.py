@@ -25,6 +25,7 @@ from mita.model.outcome import (
     PrioritiseJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
     SignalJob,
     TimelineKind,
 )
@@ -105,6 +106,7 @@ _CHANGES: dict[str, type[Change]] = {
     "prioritise": PrioritiseJob,
     "delete": DeleteJob,
     "signal": SignalJob,
+    "rewrite": RewriteJob,
 }
 
 

@@ -20,7 +20,8 @@ it can read due time, priority and handle at fixed positions, and copies the res
 counts up in microseconds; it sorts jobs that are due at the same time. The flag is '0' plus 1 for a
 resource key, 2 for a unique key, 4 for gates, 8 for a group (`fair`) and 16 for a group with a
 weight other than 1. So a script that has the handle knows whether it must read more of the record.
-Only a debounce changes a fixed part: it replaces payload, options and headers.
+Two things change a fixed part: a debounce replaces payload, options and headers, and a person who
+gives a job other arguments replaces the payload (`RewriteJob`).
 
 The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
 list. A job that was never claimed or amended has no live part. Jobs on their first run that were

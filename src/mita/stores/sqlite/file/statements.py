@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 from mita.model.job import PRIORITIES, Asked, State
-from mita.model.outcome import PrioritiseJob, TimelineEntry, TimelineKind
+from mita.model.outcome import PrioritiseJob, RewriteJob, TimelineEntry, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
 from mita.rules.durable import ARRIVAL
@@ -54,6 +54,7 @@ FILLED_IN = {
     **{f"from_{step}": _texts(sources) for step, (sources, _) in TABLE.items()},
     **{f"to_{step}": _text(target) for step, (_, target) in TABLE.items()},
     "may_prioritise": _texts(AMENDABLE[PrioritiseJob]),
+    "may_rewrite": _texts(AMENDABLE[RewriteJob]),
     **{f"asked_{asked}": _text(asked) for asked in Asked},
     **{f"kind_{kind}": _text(kind) for kind in TimelineKind},
     "active": _text(RepeatState.ACTIVE),

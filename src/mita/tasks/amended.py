@@ -1,0 +1,55 @@
+"""Other arguments for a job that is stored already."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from mita.errors import UsageError, did_you_mean
+from mita.rules.sealed import is_sealed, why_closed
+
+from .pending import packed_value, read_value, refuse_size
+from .placeholders import has_results
+from .task import Task
+
+_read_raw = msgspec.msgpack.Decoder(dict[str, Raw]).decode
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def amended_payload(task: Task[Any, Any], payload: bytes, changes: Mapping[str, Any]) -> bytes:
+    """Return the arguments of a stored job with these changes. What is not named stays as it is,
+    results of other steps included. Raises `UsageError` if a change does not fit the task's
+    annotations, or if all together do not."""
+    where, parameters = f"task {task.name!r}", task.arguments.parameters
+    if not changes:
+        raise UsageError(f"{where}: name at least one argument to change")
+    if is_sealed(payload):
+        raise UsageError(f"{where}: the stored arguments cannot be read: {why_closed(payload)}")
+    for name in changes:
+        if name not in parameters:
+            meant = did_you_mean(name, parameters) or "."
+            raise UsageError(
+                f"{where}: it has no parameter {name!r}{meant} It takes "
+                f"{', '.join(parameters) or 'no arguments'}"
+            )
+    stored = _stored(where, payload)
+    for name, value in changes.items():
+        at = f"{where}: parameter {name!r}"
+        packed = packed_value(at, value)
+        read_value(at, task.arguments.types[name], packed)
+        stored[name] = Raw(packed)
+    changed = _pack(stored)
+    limit = task._payload_limit  # noqa: SLF001
+    if len(changed) > limit:
+        refuse_size(task.name, dict(changes), len(changed), limit)
+    if not has_results(changed):
+        task.arguments.unpack(changed)
+    return changed
+
+
+def _stored(where: str, payload: bytes) -> dict[str, Raw]:
+    try:
+        return _read_raw(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: the stored arguments cannot be read: {error}") from error
