@@ -24,6 +24,7 @@ from mita.model.time import HOUR, Moment, Wait, When
 from mita.model.view import JobFilter
 from mita.ports.pubsub import Subscription
 from mita.ports.store import ASKED, OnceValue
+from mita.rules import asked as asking
 from mita.rules import matching
 from mita.rules.options import options_of
 from mita.rules.schedule.spec import switched
@@ -265,6 +266,11 @@ def forget_what_was_asked(patch: pytest.MonkeyPatch) -> None:
         whole(context, record, verdict, written)
 
     patch.setattr(settling, "move", put_down)
+
+
+def obey_what_came_too_late(patch: pytest.MonkeyPatch) -> None:
+    for module in (settling, asking):
+        patch.setattr(module, "in_time", lambda asked, verdict: asked)
 
 
 def revive_with_the_old_counters(patch: pytest.MonkeyPatch) -> None:
@@ -542,6 +548,11 @@ IN_MEMORY = [
             "test_a_running_job_is_rescheduled_when_its_run_ends",
             "test_a_running_job_that_was_cancelled_ends_as_cancelled",
         ),
+    ),
+    Fault(
+        "a cancel that overrules a success which others know of",
+        obey_what_came_too_late,
+        ("test_what_is_asked_of_a_job_that_has_told_its_success_comes_too_late",),
     ),
     Fault(
         "a revived job with its old counters",

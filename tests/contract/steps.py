@@ -141,6 +141,7 @@ HAPPY: st.SearchStrategy[Verdict] = st.builds(
     result=st.sampled_from([b"", b"\x00result"]),
     keep=KEEPS,
     event=EVENTS,
+    told=st.sampled_from([False, False, True]),
 )
 BACK: st.SearchStrategy[Verdict] = st.builds(
     Verdict,

@@ -9,6 +9,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from mita.errors import LeaseLost, StoreError
 from mita.flows.arrivals import ArrivalCollector
 from mita.flows.own_jobs import OwnTools, look_again, run_own_job
@@ -26,7 +28,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Busy, Held, Settlement
 from mita.model.time import SECOND
 from mita.rules.claim_size import CALL_JOBS
-from mita.rules.flow import ADDED_TASK, FLOW_TASK
+from mita.rules.flow import ADDED_TASK, FLOW_TASK, GATHER_TASK
 from mita.rules.judge import judge
 
 from .backoff import run_backoff
@@ -102,6 +104,8 @@ class FlowRuns:
         verdict = judge(claim, ending, context.retention, random.random())
         if claim.task in (FLOW_TASK, ADDED_TASK) and verdict.state is State.QUEUED:
             self.put_back.add(claim.id)
+        if claim.task == GATHER_TASK and verdict.state is State.SUCCEEDED:
+            verdict = replace(verdict, told=True)
         self._settle(Settlement(claim, verdict))
 
     async def _extending(self, claim: Claim, work: asyncio.Task[T]) -> T:

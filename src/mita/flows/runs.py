@@ -127,7 +127,7 @@ async def tell_before_settling(
         one if one.added is None else await store_added(store, one, one.added, keep, emit)
         for one in settlements
     ]
-    settlements = [_kept(one) for one in settlements]
+    settlements = [_as_told(one) for one in settlements]
     ended = [_ended(one) for one in settlements]
     jobs = [job for job in ended if job is not None and job.state is State.SUCCEEDED]
     try:
@@ -174,15 +174,17 @@ def _is_counted_early(job: EndedJob) -> bool:
     return all(to.queue == counter.queue for to in told)
 
 
-def _kept(settlement: Settlement) -> Settlement:
-    """A step is kept until its flow has surely looked after it, so that it does not pass for one
-    that was deleted."""
+def _as_told(settlement: Settlement) -> Settlement:
+    """The settlement of a step that tells that it succeeded. From then on it has succeeded, and a
+    cancel comes too late. It is kept until its flow has surely looked after it, so that it does not
+    pass for one that was deleted."""
     verdict = settlement.verdict
-    if verdict.state is not State.SUCCEEDED or verdict.keep >= STEP_RETENTION:
+    if verdict.state is not State.SUCCEEDED or settlement.was_cancelled:
         return settlement
     if place_of(settlement.claim) is None:
         return settlement
-    return replace(settlement, verdict=replace(verdict, keep=STEP_RETENTION))
+    keep = max(verdict.keep, STEP_RETENTION)
+    return replace(settlement, verdict=replace(verdict, keep=keep, told=True))
 
 
 async def recovered(

@@ -63,6 +63,8 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     `worker` is the worker that the line names; None: the one that has the job.
     `waits`: the job waits for a signal of this name, until `when`. If the signal has come already,
     the job is due at once.
+    `told`: the jobs that wait for this one know that it succeeded. A cancel or a reschedule that
+    was asked while it ran comes too late.
     `is_plain_success`: the job succeeded, and there is nothing to write but its result
     (`rules.judge.success`). Stores settle such jobs in bulk."""
 
@@ -80,6 +82,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     failure: str = ""
     worker: str | None = None
     waits: str | None = None
+    told: bool = False
     is_plain_success: bool = False
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from mita.model.job import Job, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Wait
-from mita.rules.asked import kind_after, state_after
+from mita.rules.asked import in_time, kind_after, state_after
 from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
@@ -78,13 +78,14 @@ def move(
 ) -> None:
     """Bring a job into the state after its run."""
     job = record.job
-    state = state_after(job.asked, verdict)
+    asked = in_time(job.asked, verdict)
+    state = state_after(asked, verdict)
     if state in TERMINAL:
         result = verdict.result if state is State.SUCCEEDED else None
-        keep = record.asked_keep if job.asked else verdict.keep
+        keep = record.asked_keep if asked else verdict.keep
         finish(context, record, state, keep, result=result, **changes)
         return
-    if job.asked:
+    if asked:
         due = record.asked_due
     elif verdict.waits is not None and signal_name(verdict.waits) in record.once_values:
         due = context.now

@@ -17,7 +17,7 @@ from mita.errors import Rejected
 from mita.model.job import State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
-from mita.rules.asked import kind_after, state_after
+from mita.rules.asked import in_time, kind_after, state_after
 from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
@@ -269,10 +269,10 @@ def is_held(located: LocatedJob, token: int) -> bool:
 def _changes(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
     """Returns the fields that a verdict changes. `rules.asked` says what a request changes that was
     made while the job ran."""
-    asked = record.asked
+    asked = in_time(record.asked, verdict)
     state = state_after(asked, verdict)
     changes: dict[str, Any] = {"state": state, "lease_until": None, "asked": None, "stranded": None}
-    if kind := kind_after(asked, verdict):
+    if kind := kind_after(record.asked, verdict):
         worker = verdict.worker or record.worker
         changes |= timeline_with(record, now, kind, verdict.note, worker, verdict.failure)
     if verdict.stranded:

@@ -23,6 +23,7 @@ class SettleRound:
 
     def __init__(self) -> None:
         self.kept: list[Settlement] = []  # plain successes whose job is kept
+        self.told: list[Settlement] = []  # the same, and the jobs that wait for them know of it
         self.deleted: list[Settlement] = []  # plain successes whose job is deleted at once
         self.full: list[Settlement] = []  # all others
         self.took: set[str] = set()
@@ -39,6 +40,8 @@ class SettleRound:
         self._jobs.add(claim.id)
         if keys or claim.unique is not None or not settlement.verdict.is_plain_success:
             self.full.append(settlement)
+        elif settlement.verdict.told:
+            (self.told if settlement.verdict.keep else self.full).append(settlement)
         elif settlement.verdict.keep:
             self.kept.append(settlement)
         else:
@@ -54,11 +57,16 @@ class SettleRound:
             self._held.update(keys)
         return True
 
+    def _plain(self) -> list[Settlement]:
+        return [*self.kept, *self.told, *self.deleted]
+
     def queries(self) -> list[Query]:
         """One statement for each kind of settlement."""
         queries = []
         if self.kept:
-            queries.append(_succeed(self.kept))
+            queries.append(_succeed("settle_succeed", self.kept))
+        if self.told:
+            queries.append(_succeed("settle_told", self.told))
         if self.deleted:
             queries.append(query("settle_forget", **_claims(self.deleted)))
         if self.full:
@@ -81,18 +89,12 @@ class SettleRound:
         if self.full:
             context.topics.update(queue for _, _, queue, is_limited, _ in answers[-1] if is_limited)
         if limited := context.hints.careful:
-            context.topics.update(
-                limited.intersection(one.claim.queue for one in (*self.kept, *self.deleted))
-            )
+            context.topics.update(limited.intersection(one.claim.queue for one in self._plain()))
 
     def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
         """Settle again, in full, what did not take. Either the token is stale, or a cancel or a
         reschedule was asked at that very moment."""
-        left = [
-            settlement
-            for settlement in (*self.kept, *self.deleted)
-            if settlement.claim.id not in self.took
-        ]
+        left = [settlement for settlement in self._plain() if settlement.claim.id not in self.took]
         if left:
             again = SettleRound()
             again.full = left
@@ -247,9 +249,9 @@ def _first_key(claim: Claim) -> str | None:
     return next((key for _, key in keys_of_claim(claim)), None)
 
 
-def _succeed(settlements: list[Settlement]) -> Query:
+def _succeed(name: str, settlements: list[Settlement]) -> Query:
     return query(
-        "settle_succeed",
+        name,
         **_claims(settlements),
         results=blobs([settlement.verdict.result for settlement in settlements]),
         keeps=numbers([settlement.verdict.keep for settlement in settlements]),
@@ -282,6 +284,7 @@ def _settle(settlements: list[Settlement]) -> Query:
         hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
         first_keys=texts([_first_key(settlement.claim) for settlement in settlements]),
         unstarted=flags([verdict.unstarted for verdict in verdicts]),
+        told=flags([verdict.told for verdict in verdicts]),
         signals=texts(
             [None if verdict.waits is None else signal_name(verdict.waits) for verdict in verdicts]
         ),

@@ -122,6 +122,7 @@ def pack_verdict(verdict: Verdict) -> bytes:
             verdict.worker,
             verdict.unstarted,
             None if verdict.waits is None else signal_name(verdict.waits),
+            verdict.told,
         )
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from mita.errors import Rejected
 from mita.model.job import Claim, State
@@ -90,6 +90,10 @@ async def call_settle_and_claim(
     return took, answer
 
 
+# queue, how long its jobs are kept (None: one by one), whether others know of the successes
+_GroupKey: TypeAlias = tuple[str, Wait | None, bool]
+
+
 class _SettlementGroup:
     """Settlements that the script handles in the same way. Holds, by token, their positions in the
     list and their arguments."""
@@ -124,9 +128,9 @@ def _grouped(
     time. They do not depend on one another or on the rest, so their order does not matter. If a
     claim is settled twice the order does matter, and nothing is grouped."""
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
-    groups: dict[tuple[str, Wait | None], _SettlementGroup] = {}
-    lists: dict[tuple[str, Wait | None, int], tuple[list[int], list[Any]]] = {}
-    last, simple, key = None, False, None
+    groups: dict[_GroupKey, _SettlementGroup] = {}
+    lists: dict[tuple[_GroupKey, int], tuple[list[int], list[Any]]] = {}
+    last, simple, key, token = None, False, None, 0
     for position, settlement in enumerate(settlements):
         claim, verdict = settlement.claim, settlement.verdict
         if verdict is not last:  # runs that ended alike share their verdict
@@ -139,13 +143,14 @@ def _grouped(
             and claim.ref is not None
         )
         # most are like the one before
-        if key is None or not plain or claim.token != key[2] or claim.queue != key[0]:
-            key = (claim.queue, verdict.keep, claim.token) if plain else (claim.queue, None, 0)
-            found = lists.get(key)
+        if key is None or not plain or claim.token != token or claim.queue != key[0]:
+            key = claim.queue, verdict.keep if plain else None, plain and verdict.told
+            token = claim.token if plain else 0
+            found = lists.get((key, token))
             if found is None:
-                if key[:2] not in groups:
-                    groups[key[:2]] = _new_group(numbers, claim, verdict, plain)
-                found = lists[key] = groups[key[:2]].under(key[2])
+                if key not in groups:
+                    groups[key] = _new_group(numbers, claim, verdict, plain)
+                found = lists[key, token] = groups[key].under(token)
             positions, arguments = found
         positions.append(position)
         if not plain:
@@ -159,9 +164,9 @@ def _grouped(
 
 
 def _flattened(
-    groups: dict[tuple[str, Wait | None], _SettlementGroup],
+    groups: dict[_GroupKey, _SettlementGroup],
 ) -> tuple[list[int], list[Any]]:
-    args: list[Any] = [len(groups), sum(keep is None for _, keep in groups)]
+    args: list[Any] = [len(groups), sum(keep is None for _, keep, _ in groups)]
     order: list[int] = []
     for group in groups.values():
         args += group.as_args()

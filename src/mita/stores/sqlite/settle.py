@@ -11,7 +11,7 @@ from mita.errors import Rejected
 from mita.model.job import Asked, Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.model.time import Moment
-from mita.rules.asked import kind_after, state_after
+from mita.rules.asked import in_time, kind_after, state_after
 from mita.rules.durable import signal_name
 from mita.rules.gates import keys_of
 from mita.rules.states import TERMINAL
@@ -195,7 +195,7 @@ def _settle_one(context: SqliteContext, settlement: Settlement) -> bool:
     word, asked_due, asked_fixed, asked_keep, worker, unique_for = held
     asked = None if word is None else Asked(word)
     state, kind = state_after(asked, verdict), kind_after(asked, verdict)
-    if asked is not None:
+    if in_time(asked, verdict) is not None:
         due, keep = _Due(asked_due, asked_fixed), asked_keep or 0
     else:
         due, keep = _due(context, settlement), verdict.keep

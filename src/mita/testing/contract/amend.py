@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from mita.model.job import Claim, State
 from mita.model.outcome import (
     Answer,
     CancelJob,
+    Change,
     Counter,
     PrioritiseJob,
     RescheduleJob,
@@ -94,6 +97,41 @@ async def test_a_running_job_cancelled_with_retention_0_is_gone_after_its_run(st
     await store.amend([claim.id], CancelJob(keep=0))
     await settled(store, succeed(claim, keep=HOUR))
     assert await gone(store, claim.id)
+
+
+async def test_what_is_asked_of_a_job_that_has_told_its_success_comes_too_late(
+    store: Store,
+) -> None:
+    """The jobs that wait for it know that it succeeded. So it has, whatever was asked."""
+    changes: list[Change] = [CancelJob(LONG), CancelJob(0), RescheduleJob(When(LONG))]
+    for keep in (HOUR, 0):
+        for key in (None, "r"):
+            for change in changes:
+                claim = await running(store, resource=key)
+                assert await store.amend([claim.id], change) == [Answer.ASKED]
+                told = succeed(claim, b"x", keep=keep)
+                await settled(store, replace(told, verdict=replace(told.verdict, told=True)))
+                if not keep:
+                    assert await gone(store, claim.id)
+                    continue
+                after = await look(store, claim.id)
+                assert (after.state, after.result, after.asked) == (State.SUCCEEDED, b"x", None)
+                assert after.finished is not None
+                assert after.expires == after.finished + HOUR
+                assert (await store.timeline(claim.id))[-1].kind == "succeeded"
+
+
+async def test_told_and_other_successes_of_one_call(store: Store) -> None:
+    """Only those that were told stand against a cancel."""
+    claims = [await running(store) for _ in range(4)]
+    await store.amend([claim.id for claim in claims[:2]], CancelJob(keep=LONG))
+    endings = [succeed(claim, keep=HOUR) for claim in claims]
+    for at in (1, 3):
+        verdict = replace(endings[at].verdict, told=True)
+        endings[at] = replace(endings[at], verdict=verdict)
+    await settled(store, *endings)
+    states = [await state_of(store, claim.id) for claim in claims]
+    assert states == [State.CANCELLED, *[State.SUCCEEDED] * 3]
 
 
 async def test_a_job_that_was_cancelled_while_running_cannot_be_rescheduled(store: Store) -> None:

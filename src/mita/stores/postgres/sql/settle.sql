@@ -3,16 +3,17 @@
 -- (`rules.gates.ReturnedTokens`).
 -- In: one array for each part of a verdict; `at` is a point in time, or null and `wait` counts;
 --     `kind` of the timeline line if nothing was asked, and `asked_kind` if something was;
---     `first_key` is the job's first key, `signal` the once value that it waits for.
+--     `first_key` is the job's first key, `signal` the once value that it waits for;
+--     `told`: what was asked comes too late.
 -- Out: id, state, queue of the settlements that took, whether the queue has a limit; the last
 --     column is not used.
 with clock as materialized (select {now} as now),
 held as materialized (
   select j.id, j.queue, j.started, v.first_key, v.unstarted, j.uniq, j.unique_for,
          v.counts, v.error, v.stranded, v.note, v.failure, v.worker, v.result,
-         coalesce({state_after_asked}, v.state) as state,
-         case when j.asked is null then v.keep else coalesce(j.asked_keep, 0) end as keep,
-         case when j.asked is not null then coalesce(j.asked_due, j.due)
+         case when v.told then v.state else coalesce({state_after_asked}, v.state) end as state,
+         case when j.asked is null or v.told then v.keep else coalesce(j.asked_keep, 0) end as keep,
+         case when j.asked is not null and not v.told then coalesce(j.asked_due, j.due)
               when j.memos ? v.signal then clock.now
               when v.at is not null then greatest(v.at, clock.now)
               else coalesce(clock.now + v.wait, j.due) end as due,
@@ -26,9 +27,9 @@ held as materialized (
     %(stranded)s::text::boolean[], %(kinds)s::text::text[], %(asked_kinds)s::text::text[],
     %(notes)s::text::text[], %(failures)s::text::text[], %(workers)s::text::text[],
     %(hold_waits)s::text::bigint[], %(hold_ats)s::text::bigint[], %(first_keys)s::text::text[],
-    %(unstarted)s::text::boolean[], %(signals)s::text::text[]
+    %(unstarted)s::text::boolean[], %(told)s::text::boolean[], %(signals)s::text::text[]
   ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, kind, asked_kind,
-          note, failure, worker, hold_wait, hold_at, first_key, unstarted, signal)
+          note, failure, worker, hold_wait, hold_at, first_key, unstarted, told, signal)
   join mita._job as j on j.id = v.id and j.token = v.token and j.state = {hidden_running}
   cross join clock
   for update of j

@@ -38,10 +38,11 @@ local function settle_one(q, id, token, verdict, result, now)
   local r = load(q, id)
   if not has_token(r, token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
-    named, unstarted, signal = unpack(cmsgpack.unpack(verdict), 1, 15)
+    named, unstarted, signal, told = unpack(cmsgpack.unpack(verdict), 1, 16)
   local asked_state = r.asked and STATE_AFTER[r.asked]
   r.asked = asked_state and r.asked or false -- what cannot be read was not asked
   if kind == TimelineKind.NONE and r.asked then kind = state end
+  if told then asked_state, r.asked = false, false end -- what was asked comes too late
   if kind ~= TimelineKind.NONE then note(q, r, now, kind, text, named or r.worker, failure) end
   r.stranded = stranded and (r.stranded or now) or false
   if counts then r[counts] = r[counts] + 1 end
