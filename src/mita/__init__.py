@@ -25,6 +25,7 @@ from mita.errors import (
 )
 from mita.events import ListenerThread as ListenerThread
 from mita.events.listener import Listener
+from mita.model.audit import AuditLine, AuditPage
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.gate import StoredLimit
@@ -82,6 +83,8 @@ __all__ = [
     "All",
     "Answer",
     "AppOptions",
+    "AuditLine",
+    "AuditPage",
     "BackfillResult",
     "BoundTask",
     "BulkResult",

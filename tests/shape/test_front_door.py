@@ -18,6 +18,8 @@ PROMISED = [
     "All",
     "Answer",
     "AppOptions",
+    "AuditLine",
+    "AuditPage",
     "BackfillResult",
     "BoundTask",
     "BulkResult",

@@ -30,6 +30,7 @@ from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.twins import RunSync, sync_twin
 
+from .acting import AuditRecorder, audited, of_jobs
 from .filters import FILTERS, JobFilters, job_filter
 
 Confirm: TypeAlias = Callable[[int], bool]
@@ -65,7 +66,9 @@ class Bulk:
     _keep: Retention
     _run_sync: RunSync
     _reports: ClientEvents
+    _recorder: AuditRecorder
 
+    @audited(of_jobs, "cancel")
     async def cancel_many(
         self,
         *,
@@ -88,6 +91,7 @@ class Bulk:
 
     cancel_many_sync = sync_twin(cancel_many)
 
+    @audited(of_jobs, "reschedule")
     async def reschedule_many(
         self,
         *,
@@ -113,6 +117,7 @@ class Bulk:
 
     reschedule_many_sync = sync_twin(reschedule_many)
 
+    @audited(of_jobs, "retry")
     async def retry_many(
         self,
         *,
@@ -142,6 +147,7 @@ class Bulk:
 
     retry_many_sync = sync_twin(retry_many)
 
+    @audited(of_jobs, "delete")
     async def delete_many(
         self,
         *,

@@ -12,7 +12,6 @@ from mita.flows.acts import amend_jobs, concerns_flows
 from mita.flows.ended import is_step
 from mita.flows.retries import check_predecessors, dead_step
 from mita.model.job import PRIORITIES, Job
-from mita.model.limits import Rate, stored_limit
 from mita.model.outcome import (
     OUTSIDE,
     Answer,
@@ -25,16 +24,15 @@ from mita.model.outcome import (
 )
 from mita.model.pattern import Pattern
 from mita.model.record import FlowPage, RepeatRecord
-from mita.model.time import NOW
 from mita.ports.clock import wall_clock
-from mita.ports.store import Store
 from mita.rules.judge import Retention
-from mita.rules.names import check_key, check_name
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.tasks import Call, Handle, Task
 from mita.twins import RunSync, sync_twin
 
+from .acting import audited, of_job
+from .audit import Auditing
 from .bulk import Bulk
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
@@ -42,6 +40,7 @@ from .flow_records import page_of_flows
 from .flow_run import FlowRun, FlowTools
 from .flows import Flow, GroupFlow, Link, chain, group
 from .inspect import Inspection
+from .queue_control import QueueControl
 from .repeat_spec import RepeatChoices
 from .repeats import Repeats
 from .rewrite import rewrite_job
@@ -51,7 +50,7 @@ log = logging.getLogger("mita.client")
 R = TypeVar("R")
 
 
-class Client(Inspection, Bulk):
+class Client(Inspection, Bulk, QueueControl, Auditing):
     """The methods of an app that need a store.
 
     A method that asks something of a job returns an `Answer`: `done`; `asked` (the job is running:
@@ -74,10 +73,11 @@ class Client(Inspection, Bulk):
         self._run_sync = run_sync
         self._reports = events
         self._outbox = sender.outbox
+        self._recorder = sender.recorder
         self._flow_tools = FlowTools(
-            sender.store, self, tasks, keep, events, self._outbox is not None
+            sender.store, self, tasks, keep, events, sender.recorder, self._outbox is not None
         )
-        self.repeats = Repeats(sender.store, tasks, self, events, run_sync)
+        self.repeats = Repeats(sender.store, tasks, self, events, run_sync, sender.recorder)
 
     # ------------------------------------------------------------ enqueue
 
@@ -140,6 +140,7 @@ class Client(Inspection, Bulk):
 
     # ------------------------------------------------------------ ask something of a job
 
+    @audited(of_job)
     async def reschedule(
         self,
         id: str,
@@ -159,6 +160,7 @@ class Client(Inspection, Bulk):
 
     reschedule_sync = sync_twin(reschedule)
 
+    @audited(of_job)
     async def cancel(self, id: str, reason: str = "") -> Answer:
         """Cancel the job with this `id`. A running job is asked to stop, and ends as cancelled. The
         id of a flow cancels all of its steps that have not ended; the flow ends with them. The
@@ -167,6 +169,7 @@ class Client(Inspection, Bulk):
 
     cancel_sync = sync_twin(cancel)
 
+    @audited(of_job)
     async def retry(
         self,
         id: str,
@@ -184,6 +187,7 @@ class Client(Inspection, Bulk):
 
     retry_sync = sync_twin(retry)
 
+    @audited(of_job)
     async def signal(self, id: str, name: str, value: Any = None) -> Answer:
         """Give the job with this `id` the `value` that its handler waits for with
         `job.wait_for(name)`. If the handler does not wait yet, the value is kept for it.
@@ -194,6 +198,7 @@ class Client(Inspection, Bulk):
 
     signal_sync = sync_twin(signal)
 
+    @audited(of_job)
     async def delete(self, id: str) -> Answer:
         """Delete the job with this `id`, which must have ended, with its result, timeline and
         unique key. `too late`: it has not ended. Raises `UsageError` if the store has no such
@@ -202,6 +207,7 @@ class Client(Inspection, Bulk):
 
     delete_sync = sync_twin(delete)
 
+    @audited(of_job)
     async def prioritise(self, id: str, priority: int) -> Answer:
         """Give the job with this `id` another `priority`, from 0 to 9; higher goes first. Raises
         `UsageError` for another number, and if the store has no such job."""
@@ -214,6 +220,7 @@ class Client(Inspection, Bulk):
 
     prioritise_sync = sync_twin(prioritise)
 
+    @audited(of_job)
     async def amend(self, id: str, *, arguments: Mapping[str, Any], reason: str = "") -> Answer:
         """Give the job with this `id` other `arguments`: a dict of the ones to change, by name. The
         others stay. All are checked against the annotations of the task before anything is stored.
@@ -251,88 +258,6 @@ class Client(Inspection, Bulk):
             await self._reports.amended(store, one)
         return answer
 
-    # ------------------------------------------------------------ ask something of queues and keys
-
-    async def pause(self, *queues: str) -> None:
-        """Start no more jobs of these `queues`. Running jobs continue. Raises `UsageError` if none
-        is named."""
-        await (await self._store()).pause(_names(queues))
-
-    pause_sync = sync_twin(pause)
-
-    async def resume(self, *queues: str) -> None:
-        """Start jobs of these `queues` again. Raises `UsageError` if none is named."""
-        await (await self._store()).resume(_names(queues))
-
-    resume_sync = sync_twin(resume)
-
-    async def hold(
-        self,
-        key: str,
-        *,
-        until: datetime | None = None,
-        after: float | timedelta | None = None,
-        queue: str | None = None,
-    ) -> None:
-        """Start no jobs with this resource `key` before `until` (an aware datetime), or for `after`
-        seconds (or a timedelta): in one `queue`, or in all queues. Raises `UsageError` unless
-        exactly one of `until` and `after` is given."""
-        moment = when(at=until, after=after, named="until")
-        store = await self._store()
-        await store.hold(await self._queues(store, queue), check_key("resource", key), moment)
-
-    hold_sync = sync_twin(hold)
-
-    async def unhold(self, key: str, *, queue: str | None = None) -> None:
-        """End a hold: jobs with this resource `key` may start again, in one `queue` or in all
-        queues."""
-        store = await self._store()
-        await store.hold(await self._queues(store, queue), check_key("resource", key), NOW)
-
-    unhold_sync = sync_twin(unhold)
-
-    async def limit_queue(
-        self, queue: str, *, concurrency: int | None = None, rate: Rate | None = None
-    ) -> None:
-        """Limit how many jobs of this `queue` run at once (`concurrency`), and how often one starts
-        (`rate`), over all workers. It replaces the queue's earlier limit, and holds for every start
-        after this returns. `concurrency=0` starts no jobs. Without both, the limit is removed. The
-        limit of a queue that is not known yet is stored, with a warning in the log. Raises
-        `UsageError` for a limit that makes no sense."""
-        limit, store = stored_limit(concurrency, rate), await self._store()
-        known = await self._queues(store, None)
-        await store.limit([check_name("queue", queue)], None, limit)
-        if limit is not None and queue not in known:
-            text = "the limit of queue %r is stored, but it has had no job so far; there are: %s"
-            log.warning(text, queue, ", ".join(known) or "none yet")
-
-    limit_queue_sync = sync_twin(limit_queue)
-
-    async def limit_key(
-        self,
-        key: str,
-        *,
-        concurrency: int | None = None,
-        rate: Rate | None = None,
-        queue: str | None = None,
-    ) -> None:
-        """Limit the jobs with this resource `key`, in one `queue` or in each queue: `concurrency`
-        and `rate` replace what their task says about the key. `concurrency=0` starts no jobs.
-        Without both, the limit is removed. "Each queue" is each one that ever had a job or belongs
-        to a task of this app: for a queue that comes later, call it again. Raises `UsageError` for
-        a limit that makes no sense."""
-        limit, store = stored_limit(concurrency, rate), await self._store()
-        await store.limit(await self._queues(store, queue), check_key("resource", key), limit)
-
-    limit_key_sync = sync_twin(limit_key)
-
-    async def _queues(self, store: Store, queue: str | None) -> list[str]:
-        """The named queue; else all queues that ever had a job, and the queues of this app's
-        tasks."""
-        if queue is not None:
-            return [check_name("queue", queue)]
-        return sorted({*await store.queue_names(), *(task.queue for task in self._tasks.values())})
-
     # ------------------------------------------------------------ repeats
 
     async def repeat(
@@ -344,9 +269,3 @@ class Client(Inspection, Bulk):
         return await self.repeats.put(key, call, pattern, **choices)
 
     repeat_sync = sync_twin(repeat)
-
-
-def _names(queues: tuple[str, ...]) -> list[str]:
-    if not queues:
-        raise UsageError("name at least one queue, for example app.pause('mail')")
-    return [check_name("queue", queue) for queue in queues]

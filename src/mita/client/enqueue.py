@@ -21,6 +21,8 @@ from mita.tasks.new_job import job_of_call
 from mita.traces import TRACING, Sending, sending, tracer
 from mita.twins import RunSync
 
+from .acting import ACTING, Act, AuditRecorder, of_calls
+
 ENQUEUE_BYTES = 16_000_000  # of arguments in one call to a store
 OpenStore: TypeAlias = Callable[[], Coroutine[Any, Any, Store]]  # for the running event loop
 UNCHECKED_JOBS = 50  # so few always fit into one operation: the payload of each is limited
@@ -44,6 +46,7 @@ class JobSender:
         self._tracker = tracker
         self._events = events
         self._run_sync = run_sync
+        self.recorder = AuditRecorder(self.store)
 
     def store(self) -> Coroutine[Any, Any, Store]:
         """Open the store of the running event loop, or return the one that is open."""
@@ -54,6 +57,9 @@ class JobSender:
     ) -> Coroutine[Any, Any, list[Handle[Any]]]:
         """Enqueue calls of this app's own tasks. `headers` carries the caller's trace; None: the
         current trace, if the program has one."""
+        if ACTING.get() is not None and self.recorder.actor() is not None:
+            act = Act("enqueue", of_calls(self, {"calls": calls}), {"calls": calls})
+            return self.recorder.recorded(act, lambda: self.send(calls, headers))
         if headers is None and TRACING in sys.modules and tracer() is not None:
             return self._send_traced(calls)
         headers = headers or b""

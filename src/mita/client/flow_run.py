@@ -26,6 +26,7 @@ from mita.tasks.flow_step import Step
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
+from .acting import AuditRecorder, audited, of_flow
 from .enqueue import OpenStore
 from .flow_records import whole_flow
 
@@ -40,6 +41,7 @@ class FlowTools(Struct):
     tasks: Mapping[str, Task[Any, Any]]
     keep: Retention
     events: ClientEvents
+    recorder: AuditRecorder
     has_outbox: bool = False
 
     async def store_jobs(self, jobs: Sequence[NewJob], started: FlowStarted | None = None) -> None:
@@ -64,6 +66,10 @@ class FlowRun:
         self._draft = draft  # whose steps it has; None if this process did not build it
         self._tools = tools
         self._run_sync = run_sync
+
+    @property
+    def _recorder(self) -> AuditRecorder:
+        return self._tools.recorder
 
     async def result(self, step: Step[R], timeout: float | None = None) -> R:
         """Wait until this `step` has ended and return its result. Raises `JobFailed`,
@@ -94,6 +100,7 @@ class FlowRun:
 
     get_sync = sync_twin(get)
 
+    @audited(of_flow)
     async def cancel(self, reason: str = "") -> int:
         """Cancel all steps that have not ended. Running steps are asked to stop. The `reason` is
         stored in their timelines. Returns how many steps were cancelled or asked."""
@@ -106,6 +113,7 @@ class FlowRun:
 
     cancel_sync = sync_twin(cancel)
 
+    @audited(of_flow)
     async def retry(self, reason: str = "") -> int:
         """Run the failed and cancelled steps again. Steps that wait for others wait again. The
         `reason` is stored in their timelines. Returns how many steps were retried."""

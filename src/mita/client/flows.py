@@ -23,6 +23,7 @@ from mita.tasks.task import Bound
 from mita.traces import sending_flow
 from mita.twins import RunSync
 
+from .acting import AuditRecorder, audited, of_new_flow
 from .flow_run import FlowRun, FlowTools
 
 R = TypeVar("R")
@@ -44,6 +45,10 @@ class Flow(FlowDraft):
         self._tools = tools
         self._run_sync = run_sync
 
+    @property
+    def _recorder(self) -> AuditRecorder:
+        return self._tools.recorder
+
     async def enqueue(self) -> FlowRun:
         """Store the flow and return its run. Steps without predecessors can start at once. It may
         be called again: that is another flow. Raises `UsageError` if the flow has no steps."""
@@ -58,6 +63,7 @@ class Flow(FlowDraft):
         with sending_flow(flow, self.name, len(self._steps)) as trace:
             return self._run_sync(self._enqueue(flow, trace.headers))
 
+    @audited(of_new_flow, "enqueue")
     async def _enqueue(self, flow: str, headers: bytes) -> FlowRun:
         store = await self._tools.store()
         spec, jobs = self._jobs(flow, headers, in_transaction=self._is_small_for(store))

@@ -24,6 +24,7 @@ from mita.tasks.calls import check_call
 from mita.tasks.handle import Tracker
 from mita.twins import RunSync, sync_twin
 
+from .acting import AuditRecorder, audited, of_repeat
 from .backfill import batches, windows
 from .bulk import ShowProgress
 from .repeat_spec import RepeatChoices, fires_from, repeat_key, repeat_record, repeat_spec
@@ -53,8 +54,10 @@ class Repeats:
         tracker: Tracker,
         reports: ClientEvents,
         run_sync: RunSync,
+        recorder: AuditRecorder,
     ) -> None:
         self._store = open_store
+        self._recorder = recorder
         self._reports = reports
         self._run_sync = run_sync
         self._tasks = tasks
@@ -110,6 +113,7 @@ class Repeats:
 
     put_declared_sync = sync_twin(put_declared)
 
+    @audited(of_repeat, "repeat")
     async def put(
         self, key: str | None, call: Call[Any], pattern: Pattern, **choices: Unpack[RepeatChoices]
     ) -> RepeatRecord:
@@ -143,6 +147,7 @@ class Repeats:
 
     get_sync = sync_twin(get)
 
+    @audited(of_repeat)
     async def remove(self, key: str) -> bool:
         """Remove the repeat with this `key`. The jobs that it made stay. Returns False if there was
         none."""
@@ -150,12 +155,14 @@ class Repeats:
 
     remove_sync = sync_twin(remove)
 
+    @audited(of_repeat)
     async def pause(self, key: str) -> bool:
         """Pause the repeat with this `key`. Returns False if it was not active."""
         return (await (await self._store()).pause_repeats([key]))[0]
 
     pause_sync = sync_twin(pause)
 
+    @audited(of_repeat)
     async def resume(self, key: str) -> bool:
         """Resume the paused repeat with this `key`; its `missed` policy decides about the fires
         that it missed, and its failures are counted from 0. Returns False if it was not paused."""
@@ -163,6 +170,7 @@ class Repeats:
 
     resume_sync = sync_twin(resume)
 
+    @audited(of_repeat)
     async def trigger(self, key: str) -> Handle[Any]:
         """Enqueue one job of the repeat with this `key` now and return its handle. Neither its
         schedule nor its count change. Raises `UsageError` if there is no such repeat."""
@@ -176,6 +184,7 @@ class Repeats:
 
     trigger_sync = sync_twin(trigger)
 
+    @audited(of_repeat)
     async def backfill(
         self,
         key: str,

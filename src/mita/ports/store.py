@@ -29,6 +29,7 @@ from mita.model.outcome import (
 from mita.model.time import Moment, Wait, When
 from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
 
+from .audit import AuditLog
 from .pubsub import PubSub
 from .schedulers import Leadership, RepeatStore
 
@@ -253,6 +254,7 @@ class Store(
     Maintenance,
     Wakeups,
     PubSub,
+    AuditLog,
     Protocol,
 ):
     """The whole contract.

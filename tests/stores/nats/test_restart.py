@@ -258,7 +258,7 @@ async def test_locks_workers_once_values_and_claim_lists_do_not_come_back(
 async def as_the_older_version_made_it(store: NatsStore) -> None:
     config = {
         **schema.stream_config(store._subjects, 1),
-        "subjects": store._subjects.stored_before,
+        "subjects": store._subjects.stored_in("2"),
         "max_msgs_per_subject": 1,
         "metadata": {"mita": "2"},
         "republish": {
@@ -352,7 +352,7 @@ async def test_a_stream_without_limits_is_brought_up_to_date() -> None:
     await old.open()
     config = {
         **schema.stream_config(old._subjects, 1),
-        "subjects": old._subjects.stored_before,
+        "subjects": old._subjects.stored_in(schema.UNLIMITED_SCHEMA),
         "metadata": {"mita": schema.UNLIMITED_SCHEMA},
     }
     stream = old._subjects.stream

@@ -6,6 +6,7 @@ from mita.model.job import State
 from mita.model.time import Moment
 from mita.rules.gates import ONE_MS_US
 
+from .audit import prune_audit
 from .context import MemoryContext
 from .state.memory_state import MemoryRecord
 
@@ -36,6 +37,7 @@ def prune(context: MemoryContext, limit: int, most: int) -> int:
     state.unique = _current(context, state.unique)
     state.locks = _current(context, state.locks)
     state.workers = _current(context, state.workers)
+    prune_audit(context)
     waited_for = set(state.index.waited_for())
     state.rates = {
         key: level

@@ -19,6 +19,7 @@ from mita.ports.store import SILENCE_S, Can
 
 from . import (
     amend,
+    audit,
     claim,
     control,
     doctor,
@@ -145,6 +146,8 @@ class MemoryStore:
     limit = atomic(control.limit)
     beat = atomic(control.beat)
     leave = atomic(control.leave)
+    record_audit = atomic(audit.record_audit)
+    audit_page = atomic(audit.audit_page)
     workers = atomic(inspect.workers)
 
     prune = atomic(maintenance.prune)

@@ -195,6 +195,14 @@ class WorkerRecord(Struct, array_like=True):
     until: Moment
 
 
+class AuditRecord(Struct, array_like=True, frozen=True, gc=False):
+    """An entry of the audit log, packed, and when it was written."""
+
+    id: str
+    at: Moment
+    entry: bytes
+
+
 class LockRecord(Struct, array_like=True):
     """The holder of a lock, and until when it holds it."""
 

@@ -31,6 +31,7 @@ from mita.rules.names import check_namespace
 
 from . import (
     amend,
+    audit,
     claim,
     control,
     doctor,
@@ -201,6 +202,8 @@ class NatsStore:
     limit = verb(control.limit)
     beat = verb(control.beat)
     leave = verb(control.leave)
+    record_audit = verb(audit.record_audit)
+    audit_page = verb(audit.audit_page)
     # maintenance
     prune = verb(maintenance.prune)
     migrate = verb(maintenance.migrate)

@@ -13,6 +13,7 @@ from mita.stores.shared import sql
 from mita.stores.shared.record import JOB
 
 from . import resources
+from .audit import prune_audit
 from .codec import Row
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .server.arrays import storable, texts
@@ -50,6 +51,7 @@ def prune(_: PostgresContext, limit: int, most: int) -> RoundTrips[int]:
         query("prune_keys"),
         query("prune_messages", keep=MESSAGE_RETENTION),
         query("prune_subscriptions"),
+        prune_audit(),
         last=True,
     )
     return int(gone)

@@ -30,6 +30,7 @@ from mita.stores.shared.apart import in_halves
 
 from . import (
     amend,
+    audit,
     claim,
     control,
     doctor,
@@ -147,6 +148,8 @@ class PostgresStore(UserTransactionVerbs):
     limit = on_short(control.limit)
     beat = on_short(control.beat)
     leave = on_short(control.leave)
+    record_audit = on_short(audit.record_audit)
+    audit_page = on_read(audit.audit_page)
     # maintenance
     prune = on_short(maintenance.prune)
     doctor = on_read(doctor.doctor)

@@ -20,6 +20,7 @@ from mita.ports.store import SILENCE_S, Can
 
 from . import (
     amend,
+    audit,
     claim,
     control,
     doctor,
@@ -173,6 +174,8 @@ class RedisStore:
     limit = verb(control.limit)
     beat = verb(control.beat)
     leave = verb(control.leave)
+    record_audit = verb(audit.record_audit)
+    audit_page = verb(audit.audit_page)
     # maintenance
     prune = verb(maintenance.prune)
     migrate = verb(maintenance.migrate)

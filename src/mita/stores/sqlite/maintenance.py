@@ -17,6 +17,7 @@ from mita.rules.text import writable
 from mita.stores.shared import sql
 
 from . import resources
+from .audit import prune_audit
 from .codec import is_text
 from .context import SqliteContext
 from .file.statements import migrations, read
@@ -39,6 +40,7 @@ def prune(context: SqliteContext, limit: int, most: int) -> int:
     for statement in ("prune_once_values", "prune_unique", "prune_locks", "prune_subscriptions"):
         context.run(statement, now=now)
     context.run("prune_messages", before=now - MESSAGE_RETENTION)
+    prune_audit(context)
     return deleted
 
 

@@ -19,6 +19,7 @@ from mita.rules.names import check_namespace
 
 from . import (
     amend,
+    audit,
     claim,
     control,
     doctor,
@@ -129,6 +130,8 @@ class SqliteStore:
     limit = written(control.limit)
     beat = written(control.beat, durable=False)
     leave = written(control.leave)
+    record_audit = written(audit.record_audit)
+    audit_page = read(audit.audit_page)
     workers = read(inspect.workers)
 
     prune = written(maintenance.prune)

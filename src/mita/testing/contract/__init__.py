@@ -47,6 +47,7 @@ from . import (
     ageing,
     amend,
     arrivals,
+    audit,
     claim,
     debounce,
     delete,
@@ -123,6 +124,7 @@ PROMISES: tuple[ModuleType, ...] = (
     limits,
     notify,
     pubsub,
+    audit,
 )
 
 TESTS: dict[str, Callable[..., Awaitable[None]]] = {

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from mita.errors import StoreMissing
+from mita.model.audit import AuditEntry
 from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import TimelineEntry
@@ -81,6 +82,7 @@ class Content(Struct):
     locks: dict[str, Until] = field(default_factory=dict)
     notified: dict[str, int] = field(default_factory=dict)  # how often each topic was notified
     subscribers: dict[str, tuple[str | None, Moment]] = field(default_factory=dict)
+    audit: dict[str, AuditEntry] = field(default_factory=dict)
     messages: list[EventMessage] = field(default_factory=list)
     dropped: int = 0  # messages that are not kept any more
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from mita.model.audit import AuditEntry
 from mita.model.flow import Arrival
 from mita.model.gate import StoredLimit
 from mita.model.job import Claim, Job, NewJob, Receipt
@@ -27,6 +28,7 @@ from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, W
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription
 from mita.ports.store import ASKED, REPEATS, SILENCE_S, Can, OnceValue
+from mita.rules.audit import AUDIT_ENTRIES, AUDIT_KEEP, matches
 from mita.rules.timeline import for_people
 
 from . import claim, keys, repeats, views
@@ -141,6 +143,29 @@ class ExampleStore:
                 return found
             content.once_values[value.name] = Until(value.value, content.now + value.keep)
             return value.value
+
+    # ------------------------------------------------------------ the audit log
+
+    async def record_audit(self, entries: Sequence[AuditEntry]) -> None:
+        async with self._change() as content:
+            for entry in entries:
+                content.audit.setdefault(entry.id, replace(entry, at=content.now))
+            kept = sorted(content.audit.items(), key=lambda one: one[0])[-AUDIT_ENTRIES:]
+            before = content.now - AUDIT_KEEP
+            content.audit = {id: entry for id, entry in kept if entry.at > before}
+
+    async def audit_page(
+        self, after: str | None, limit: int, who: str | None, what: str | None, target: str | None
+    ) -> list[AuditEntry]:
+        async with self._change() as content:
+            found = [
+                entry
+                for id, entry in sorted(content.audit.items(), key=lambda one: one[0], reverse=True)
+                if (after is None or id < after)
+                and entry.at > content.now - AUDIT_KEEP
+                and matches(entry, who, what, target)
+            ]
+            return found[:limit]
 
     # ------------------------------------------------------------ repeats and locks
 

@@ -7,6 +7,7 @@ from threading import Lock
 from msgspec import Struct, field
 
 from mita import forks
+from mita.model.audit import AuditEntry
 from mita.model.gate import StoredLimit
 from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
@@ -87,5 +88,6 @@ class MemoryState:
         self.repeats: dict[str, Repeat] = {}
         self.workers: dict[str, LiveWorker] = {}
         self.locks: dict[str, LockHolder] = {}
+        self.audit: list[AuditEntry] = []  # by id
         self.subscriptions: dict[Subscription, asyncio.AbstractEventLoop] = {}
         self.notifiers: set[Callable[[set[str]], None]] = set()

@@ -20,6 +20,7 @@ from mita.rules.readable import BAD, UNKNOWN, UNREADABLE, salvaged, unreadable, 
 from mita.rules.states import TERMINAL
 from mita.stores.nats.codec import (
     NO_JOB,
+    AuditRecord,
     ClaimListRecord,
     LanesRecord,
     LockRecord,
@@ -50,6 +51,7 @@ _decode_shared_once = msgspec.msgpack.Decoder(SharedOnceRecord).decode
 _decode_worker = msgspec.msgpack.Decoder(WorkerRecord).decode
 _decode_lock = msgspec.msgpack.Decoder(LockRecord).decode
 _decode_claim_list = msgspec.msgpack.Decoder(ClaimListRecord).decode
+_decode_audit = msgspec.msgpack.Decoder(AuditRecord).decode
 _decode_repeat = msgspec.msgpack.Decoder(Repeat).decode
 _decode_any = msgspec.msgpack.Decoder().decode
 
@@ -67,6 +69,7 @@ SMALL_RECORDS: dict[RecordKind, Callable[[bytes], object]] = {
     RecordKind.WAKE: _decode_job,
     RecordKind.QUEUE_USE: _decode_queue_use,
     RecordKind.LANES: _decode_lanes,
+    RecordKind.AUDIT: _decode_audit,
 }
 
 ALL_PRIORITIES = tuple(range(10))
@@ -239,6 +242,11 @@ def decode_lock(body: bytes) -> LockRecord | None:
 def decode_claim_list(body: bytes) -> ClaimListRecord | None:
     """Returns a claim list, or None if it is unreadable."""
     return _decoded(_decode_claim_list, body)
+
+
+def decode_audit(body: bytes) -> AuditRecord | None:
+    """Returns an entry of the audit log, or None if it is unreadable."""
+    return _decoded(_decode_audit, body)
 
 
 def decode_repeat(body: bytes, subject: str) -> Repeat:

@@ -17,12 +17,14 @@ from .subjects import STREAM_PREFIX, SUBJECT_ROOT, Subjects
 
 OLDEST_SERVER = (2, 12, 1)
 ADVISED_SERVERS = "2.12.12, or 2.14.3 and later"
-SCHEMA = "4"
-# The schema before: there were neither rates nor limits of queues.
+SCHEMA = "5"
+# The schema before: there was no audit log.
+UNAUDITED_SCHEMA = "4"
+# Before that there were neither rates nor limits of queues.
 UNLIMITED_SCHEMA = "3"
 # The first schema: a limit of one message per subject removed what was replaced.
 LIMITED_SCHEMA = "2"
-OLDER_SCHEMAS = (LIMITED_SCHEMA, UNLIMITED_SCHEMA)
+OLDER_SCHEMAS = (LIMITED_SCHEMA, UNLIMITED_SCHEMA, UNAUDITED_SCHEMA)
 NO_STREAM_CODE = 10059  # the server's error code: there is no such stream
 NEEDED_SETTINGS = ("allow_msg_schedules", "allow_msg_ttl", "allow_atomic", "allow_direct")
 DESCRIPTION = "Mita jobs: managed by Mita, not to be edited by hand"
@@ -144,7 +146,7 @@ async def _update(
 
 def _check(config: dict[str, Any], subjects: Subjects, version: str) -> None:
     schema = config.get("metadata", {}).get("mita")
-    stored = subjects.stored_before if schema in OLDER_SCHEMAS else subjects.stored
+    stored = subjects.stored_in(schema) if schema in OLDER_SCHEMAS else subjects.stored
     ours = schema is not None and set(config.get("subjects", ())) == set(stored)
     missing = [name for name in NEEDED_SETTINGS if not config.get(name)]
     described = config.get("description", "").startswith("Mita jobs")

@@ -42,9 +42,17 @@ class RecordKind(StrEnum):
     WAKE = "t"  # when the next job at a rate may be woken
     QUEUE_USE = "n"  # the limit of a queue, and what runs in it
     LANES = "f"  # the lanes of a queue's groups of `fair`
+    AUDIT = "a"  # entries of the audit log
 
 
-NEW_KINDS = {RecordKind.WAKE, RecordKind.QUEUE_USE, RecordKind.LANES}  # since schema 4
+# Kinds that are not in streams of older schemas, and the first schema that has them.
+KINDS_SINCE = {
+    RecordKind.WAKE: "4",
+    RecordKind.QUEUE_USE: "4",
+    RecordKind.LANES: "4",
+    RecordKind.AUDIT: "5",
+}
+AUDIT_BUCKET_DIGITS = 6  # of an entry's id, in its subject: those of about five hours share one
 
 
 def is_slot(slot: int) -> bool:
@@ -98,7 +106,6 @@ class Subjects:
         self.stream = f"{STREAM_PREFIX}{namespace}"
         self.root = f"{SUBJECT_ROOT}.{namespace}"
         self.stored = [self.all(kind) for kind in RecordKind]
-        self.stored_before = [self.all(kind) for kind in RecordKind if kind not in NEW_KINDS]
         # Not stored: plain messages.
         self.wake = f"{self.root}.wake"  # wake-up topics, sent by stores
         self.planned = f"{self.root}.planned"  # wake tickets that are due soon, sent by stores
@@ -232,9 +239,17 @@ class Subjects:
         """The list of jobs that were claimed together."""
         return f"{self.root}.{RecordKind.CLAIM_LIST}.{list_id}"
 
+    def audit(self, id: str) -> str:
+        """Entries of the audit log whose ids begin alike: one message for each."""
+        return f"{self.root}.{RecordKind.AUDIT}.{token(id[:AUDIT_BUCKET_DIGITS])}"
+
     def all(self, kind: RecordKind) -> str:
         """All messages of one kind."""
         return f"{self.root}.{kind}.>"
+
+    def stored_in(self, schema: str) -> list[str]:
+        """The subjects of a stream of this schema."""
+        return [self.all(kind) for kind in RecordKind if KINDS_SINCE.get(kind, "") <= schema]
 
     def _keyed(self, kind: RecordKind, queue: str, key: str) -> str:
         return f"{self.root}.{kind}.{token(queue)}.{hashed(key)}"

@@ -85,6 +85,8 @@ NAMESPACE_KEYS = {
     "subscriptions": "sorted set of event subscriptions (queue and id), by the time they end",
     "shared_once": "hash: name -> a once value for all jobs",
     "shared_once_ends": "sorted set of these names, by the end of their retention",
+    "audit": "sorted set of the ids of the entries of the audit log, by name",
+    "audit_entries": "hash: id -> the time of an entry in 15 digits, and the packed entry",
 }
 # Version 0.1 had other names for these keys. They stay in Redis, because there is data under them:
 # a rename would have to find the key of every job, while other processes use it.

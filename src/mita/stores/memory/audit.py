@@ -1,0 +1,52 @@
+"""The audit log: a list of entries in the order of their ids."""
+
+from bisect import insort
+from collections.abc import Sequence
+from itertools import islice
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from mita.model.audit import AuditEntry
+from mita.rules import audit
+
+from .context import MemoryContext
+
+_ID = attrgetter("id")
+
+
+def record_audit(context: MemoryContext, entries: Sequence[AuditEntry]) -> None:
+    """Add entries, and delete those that are too many or too old."""
+    log = context.state.audit
+    known = {entry.id for entry in log}
+    for entry in entries:
+        if entry.id not in known:
+            insort(log, replace(entry, at=context.now), key=_ID)
+            known.add(entry.id)
+    del log[: max(0, len(log) - audit.AUDIT_ENTRIES)]
+    prune_audit(context)
+
+
+def audit_page(
+    context: MemoryContext,
+    after: str | None,
+    limit: int,
+    who: str | None,
+    what: str | None,
+    target: str | None,
+) -> list[AuditEntry]:
+    """The entries that match, newest first, with ids below `after`."""
+    found = (
+        entry
+        for entry in reversed(context.state.audit)
+        if (after is None or entry.id < after)
+        and entry.at > context.now - audit.AUDIT_KEEP
+        and audit.matches(entry, who, what, target)
+    )
+    return list(islice(found, limit))
+
+
+def prune_audit(context: MemoryContext) -> None:
+    """Delete the entries that are too old."""
+    before = context.now - audit.AUDIT_KEEP
+    context.state.audit[:] = [entry for entry in context.state.audit if entry.at > before]
