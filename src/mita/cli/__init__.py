@@ -25,6 +25,7 @@ from . import (
     scheduler,
     signal_job,
     top,
+    web,
     why,
     worker,
 )
@@ -87,6 +88,7 @@ def grammar() -> Parser:
         why,
         flows,
         top,
+        web,
         amend,
         arguments,
         signal_job,

@@ -1,0 +1,32 @@
+"""The table of all pages and acts. Tests of the security of the dashboard are made from it."""
+
+from msgspec import Struct
+
+from . import live, login
+from .pages import job, jobs, overview, queues, static
+from .roles import Role
+from .visit import Handler
+
+
+class Route(Struct, frozen=True):
+    """One address: a page (GET, which changes nothing) or an act (POST). `role` is what a visitor
+    needs; None: everybody may, even without a token."""
+
+    method: str
+    path: str
+    handler: Handler
+    role: Role | None = Role.READ
+
+
+ROUTES = (
+    Route("GET", "/static/{name}", static.asset, None),
+    Route("GET", "/login", login.form, None),
+    Route("POST", "/login", login.enter, None),
+    Route("GET", "/live", live.stream),
+    Route("GET", "/", overview.show),
+    Route("GET", "/jobs", jobs.show),
+    Route("POST", "/jobs/act", jobs.act, Role.OPERATE),
+    Route("GET", "/jobs/{id}", job.show),
+    Route("POST", "/jobs/{id}/act", job.act, Role.OPERATE),
+    Route("POST", "/queues/act", queues.act, Role.OPERATE),
+)
