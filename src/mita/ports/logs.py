@@ -6,6 +6,7 @@ from traceback import format_exception
 from mita.printable import printable, printable_lines
 
 LOGGERS = (
+    "mita.web",
     "mita.worker",
     "mita.client",
     "mita.store",

@@ -27,7 +27,7 @@ COOKIE = "mita_dashboard"
 VISITOR = "mita.visitor"  # where the visitor is in the scope of a request
 SAFE_METHODS = ("GET", "HEAD")
 LOGIN_PATH = "/login"
-PUBLIC_PATHS = (LOGIN_PATH, "/static/mita.css", "/static/mita.js", "/static/icon.svg")
+PUBLIC_PATH = "/static/"  # the style and the script, which tell nothing
 _COOKIE_S = 12 * 3600
 _MOST_WRONG_TOKENS = 10  # per minute; then all tokens are refused until the minute is over
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -149,9 +149,7 @@ class Guard:
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
         if (given := request.query_params.get("token")) is not None:
             return self._exchange(request, given)
-        if path == LOGIN_PATH and request.method == "POST":
-            return None  # the page checks it
-        if path in PUBLIC_PATHS:
+        if path == LOGIN_PATH or path.startswith(PUBLIC_PATH):
             return None
         if request.headers.get("authorization"):
             self._count_wrong_token()

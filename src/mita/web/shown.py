@@ -7,33 +7,20 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from mita.model.record import DisplayState
+from mita.model.record import DisplayState, JobRecord
 from mita.model.time import SECOND, Wait
 from mita.rules.display import limit_text, rate_text, span
 from mita.rules.words import brief, first_line, per_second, relative, when
 
+from .svg import job_timeline, state_mark
+
 MOST_VALUE_CHARACTERS = 20_000
 _SHORT_ID_CHARACTERS = 12
-# one shape for each state, so that it can be told without its colour
-_SHAPES = {
-    "waiting": '<path d="M4 2h8M4 14h8M5 2c0 4 6 4 6 6s-6 2-6 6M11 2c0 4-6 4-6 6"/>',
-    "scheduled": '<circle cx="8" cy="8" r="6"/><path d="M8 4.5V8l2.5 1.5"/>',
-    "ready": '<circle cx="8" cy="8" r="5.5"/>',
-    "blocked": '<rect x="2.5" y="2.5" width="11" height="11"/><path d="M5.5 8h5"/>',
-    "running": '<path class="fill" d="M4 2.5 13 8 4 13.5z"/>',
-    "succeeded": '<path d="M2.5 8.5 6.5 12.5 13.5 4"/>',
-    "failed": '<path d="M3 3l10 10M13 3 3 13"/>',
-    "cancelled": '<circle cx="8" cy="8" r="6"/><path d="M4 12 12 4"/>',
-}
 
 
 def icon(state: object) -> Markup:
     """The shape of a state, without its name."""
-    name = str(state)
-    shape = Markup(_SHAPES.get(name, ""))  # noqa: S704 - one of ours
-    return Markup('<svg class="icon s-{}" viewBox="0 0 16 16" aria-hidden="true">{}</svg>').format(
-        name, shape
-    )
+    return Markup(state_mark(str(state)))  # noqa: S704 - all text in pictures is escaped
 
 
 def state_tag(state: object) -> Markup:
@@ -84,6 +71,11 @@ def age(seconds: float) -> str:
     return "" if seconds < 2 else f"counted {brief(timedelta(seconds=seconds))} ago"
 
 
+def timeline(job: JobRecord, now: datetime) -> Markup:
+    """Where the time of a job went, as a picture."""
+    return Markup(job_timeline(job, now))  # noqa: S704 - all text in pictures is escaped
+
+
 def value(given: Any) -> str:
     """A value of a job as JSON for people, cut if it is long."""
     text = msgspec.json.format(msgspec.json.encode(given, enc_hook=repr), indent=2).decode()
@@ -114,6 +106,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "short_id": short_id,
     "span": span,
     "state_tag": state_tag,
+    "timeline": timeline,
     "value": value,
     "when": when,
 }

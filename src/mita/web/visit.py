@@ -1,7 +1,7 @@
 """One request to the dashboard, as a page or an act sees it."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -76,8 +76,8 @@ class Visit:
 
     def acting(self, why: str = "") -> AbstractContextManager[object]:
         """What is changed in this block is written to the audit log, with who and why."""
-        del why
-        return nullcontext()
+        who = "dashboard" if self.visitor is None else self.visitor.name
+        return self.app.acting(who, why, via="web")
 
     # ------------------------------------------------------------ what it asks for
 

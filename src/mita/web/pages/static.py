@@ -9,6 +9,7 @@ from mita.web.visit import NotHere, Visit
 
 _TYPES = {
     "mita.css": "text/css; charset=utf-8",
+    "pictures.css": "text/css; charset=utf-8",
     "mita.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
