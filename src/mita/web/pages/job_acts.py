@@ -79,6 +79,13 @@ async def _signal(app: Mita, id: str, form: Form) -> Answer:
     return await app.signal(id, form.get("name"), json_field(form, "value"))
 
 
+async def _amend(app: Mita, id: str, form: Form) -> Answer:
+    arguments = json_field(form, "arguments")
+    if not isinstance(arguments, dict):
+        raise UsageError('give the arguments as a JSON object, for example {"to": "ada"}')
+    return await app.amend(id, arguments=arguments, reason=form.get("reason"))
+
+
 async def _delete(app: Mita, id: str, form: Form) -> Answer:
     del form
     return await app.delete(id)
@@ -98,6 +105,14 @@ ACTS = {
         JobAct("delete", "Delete", _ENDED, _delete, Role.ADMIN, is_dangerous=True),
         JobAct("reschedule", "Reschedule", _ALIVE | _DEAD, _reschedule, is_for_many=False),
         JobAct("prioritise", "Change priority", _ALIVE, _prioritise, is_for_many=False),
+        JobAct(
+            "amend",
+            "Change arguments",
+            (_ALIVE - {DisplayState.RUNNING}) | _DEAD,
+            _amend,
+            Role.ADMIN,
+            is_for_many=False,
+        ),
         JobAct("signal", "Signal", _ALIVE, _signal, is_for_many=False),
     )
 }
