@@ -26,6 +26,7 @@ from mita.errors import (
 from mita.events import ListenerThread as ListenerThread
 from mita.events.listener import Listener
 from mita.model.audit import AuditLine, AuditPage
+from mita.model.dead_group import DeadGroup
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.gate import StoredLimit
@@ -92,6 +93,7 @@ __all__ = [
     "CallableTask",
     "Confirm",
     "Cron",
+    "DeadGroup",
     "Depends",
     "DisplayState",
     "EventKind",

@@ -27,6 +27,7 @@ PROMISED = [
     "CallableTask",
     "Confirm",
     "Cron",
+    "DeadGroup",
     "Depends",
     "DisplayState",
     "EventKind",

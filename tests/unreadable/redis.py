@@ -13,6 +13,7 @@ from mita.stores.redis.scripting.record_layout import (
     HEAD_FIELDS,
     LIVE_FIELDS,
     client_defaults,
+    live_defaults,
 )
 
 from .harness import ROLES, Broken, Case, some
@@ -111,6 +112,7 @@ class RedisLayout:
             return False
         parts = msgspec.msgpack.decode(found)
         if one.case.record == "live":
+            parts += list(live_defaults().values())[len(parts) :]
             parts[LIVE_FIELDS.index(one.case.field)] = one.case.value
         elif one.case.field in HEAD_FIELDS:
             parts[HEAD_FIELDS.index(one.case.field)] = one.case.value

@@ -14,6 +14,7 @@ from mita.project import read_duration
 from mita.tasks import Task
 from mita.tasks.annotations import resolve
 
+NO_GROUP = "none"  # how `--group` names failed jobs without a group
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
@@ -51,6 +52,11 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 1 or more")
     return int(text)
+
+
+def failure_group(text: str) -> str:
+    """Parse the group of failed jobs; `none` means those without one."""
+    return "" if text == NO_GROUP else text.lower()
 
 
 def arguments(

@@ -39,7 +39,7 @@ def by_filter(context: CommandContext) -> bool:
     """Whether jobs are chosen by filters and not by their ids. Raises `UsageError` for a command
     that does neither, or both."""
     options = context.options
-    chosen = options.all or any(getattr(options, name) for name in FILTERS)
+    chosen = options.all or any(getattr(options, name) is not None for name in FILTERS)
     if options.ids and chosen:
         raise UsageError("name jobs by id, or choose them with filters or --all, but not both")
     if options.ids and options.dry_run:

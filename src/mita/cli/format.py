@@ -10,6 +10,7 @@ from mita.rules.words import (
     per_second,
     progress,
     relative,
+    sparkline,
     when,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "per_second",
     "progress",
     "relative",
+    "sparkline",
     "when",
 ]

@@ -8,7 +8,7 @@ from mita.model.record import WITHHELD, DisplayState, JobRecord
 from mita.rules.failures import failure
 
 from . import raw
-from .argtypes import count
+from .argtypes import count, failure_group
 from .context import CommandContext, store_command
 from .durable import due_text, durable_parts
 from .exits import NotFound
@@ -61,6 +61,11 @@ def filters(parser: Parser, *, states: list[str]) -> None:
         "--error", metavar="TEXT", help="jobs with this text in the type or message of their error"
     )
     group.add_argument("--tag", help="jobs with this tag")
+    group.add_argument(
+        "--group",
+        type=failure_group,
+        help="failed jobs of this group, which `mita dead` shows; none: those without a group",
+    )
 
 
 # ---------------------------------------------------------------- jobs
@@ -75,7 +80,7 @@ async def show_jobs(context: CommandContext) -> Report:
     if not page.jobs:
         return Report(data, await _nothing(context))
     more = ["", f"more: add --after {page.after}"] if page.after else []
-    asked = any(want.values())
+    asked = any(value is not None for value in want.values())
     short = await context.short_ids(
         [job.id for job in page.jobs], _NEIGHBOUR_JOBS if asked else len(page.jobs) + 2
     )
@@ -89,7 +94,8 @@ async def _nothing(context: CommandContext) -> str:
             f"no jobs: queue {context.options.queue!r} never had any (there are: "
             f"{listed(queues) or 'none yet'})"
         )
-    asked = any(getattr(context.options, name) for name in FILTERS) or context.options.after
+    given = [getattr(context.options, name) for name in FILTERS]
+    asked = context.options.after or any(value is not None for value in given)
     return "no jobs match" if asked else "no jobs"
 
 
@@ -176,6 +182,7 @@ def _facts(job: JobRecord, now: datetime, *, arguments: bool) -> list[str]:
         "options": _options(job),
         "keys": _keys(job),
         "fair": job.fair and f"group {job.fair}",
+        "dead group": job.group and f"{job.group} (`mita dead {job.group}` shows it)",
         "unique": job.unique,
         "tags": listed(job.tags),
         "metadata": job.metadata and repr(job.metadata),
@@ -262,11 +269,11 @@ def _errors(job: JobRecord) -> list[str]:
             ),
         ]
         if last:
-            return [*lines, *_indented(job.error)]
-        lines += _indented(attempt.text)
-    return [*lines, "", *_indented(job.error)] if job.error else lines
+            return [*lines, *indented(job.error)]
+        lines += indented(attempt.text)
+    return [*lines, "", *indented(job.error)] if job.error else lines
 
 
-def _indented(text: str | None) -> list[str]:
+def indented(text: str | None) -> list[str]:
     """Indent text, so that none of its lines looks like a line of this report."""
     return [f"  {line}" for line in (text or "").split("\n")]

@@ -25,6 +25,7 @@ COMMANDS_OF_OTHER_QUEUES = {  # what other queues call our commands
     **dict.fromkeys(("purge", "remove", "rm", "clear"), "delete"),
     **dict.fromkeys(("cron", "periodic", "schedule"), "repeats"),
     **dict.fromkeys(("health", "ping"), "check"),
+    **dict.fromkeys(("failed", "failures", "errors", "dlq"), "dead"),
     **dict.fromkeys(("monitor", "dashboard", "watch"), "top"),
 }
 

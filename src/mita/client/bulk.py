@@ -105,8 +105,8 @@ class Bulk:
         **filters: Unpack[JobFilters],
     ) -> BulkResult:
         """Run every waiting or running job that matches `at` another time, or `after` seconds (or a
-        timedelta) from now. `state="failed"` or `"cancelled"` retries such jobs at that time. The
-        `reason` is stored in their timelines.
+        timedelta) from now. `state="failed"` or `"cancelled"`, or a `group`, retries such jobs at
+        that time. The `reason` is stored in their timelines.
 
         The `filters` are those of `jobs`; without any, `all=True` selects every job. With `dry_run`
         jobs are only counted. `confirm` gets their number before anything is changed, and stops it
@@ -225,10 +225,28 @@ def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None
             "take every job"
         )
     possible = _shown_states(change)
+    _check_group(change, chosen, possible)
     state = chosen.get("state")
     if state is not None and state in tuple(DisplayState) and state not in possible:
         raise UsageError(
             f"state={str(state)!r}: only {', '.join(possible)} jobs can be {_DONE[type(change)]}"
+        )
+
+
+def _check_group(change: Change, chosen: Mapping[str, Any], possible: list[str]) -> None:
+    """The jobs of a group have failed: no other state and no cancel can mean them."""
+    group, state = chosen.get("group"), chosen.get("state", DisplayState.FAILED)
+    if group is None:
+        return
+    if DisplayState.FAILED not in possible:
+        raise UsageError(
+            f"group={group!r}: the jobs of a group have failed, and only {', '.join(possible)} "
+            f"jobs can be {_DONE[type(change)]}. Retry, reschedule or delete them"
+        )
+    if state in tuple(DisplayState) and state != DisplayState.FAILED:
+        raise UsageError(
+            f"group={group!r}, state={str(state)!r}: the jobs of a group have failed; leave state "
+            "out"
         )
 
 
@@ -242,7 +260,7 @@ async def _matching(store: Store, filters: Mapping[str, Any], change: Change) ->
     """Return every job that matches now and allows this change, newest first. The pages go by id,
     so each job is met once, even if its state changes meanwhile."""
     want, possible = job_filter(**filters), allowed(change)
-    if isinstance(change, RescheduleJob) and filters.get("state") is None:
+    if isinstance(change, RescheduleJob) and want.shown is None and want.group is None:
         possible = ALIVE  # dead jobs come back only when they are asked for
     # a flow is changed through its steps, unless its own jobs are asked for
     left_out = FLOW_TASKS if want.task is None and not isinstance(change, DeleteJob) else ()

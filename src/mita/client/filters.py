@@ -7,10 +7,11 @@ from mita.errors import UsageError, did_you_mean
 from mita.model.record import DisplayState
 from mita.model.view import JobFilter
 from mita.rules.claim_size import CALL_JOBS
+from mita.rules.fingerprint import FINGERPRINT_DIGITS
 from mita.rules.labels import check_tag
 from mita.rules.names import check_key, check_name
 
-FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error", "tag")
+FILTERS = ("queue", "task", "state", "resource", "unique", "repeat", "error", "tag", "group")
 _CHECKS = {
     "queue": check_name,
     "task": check_name,
@@ -18,12 +19,14 @@ _CHECKS = {
     "unique": check_key,
     "repeat": check_key,
 }
+_GROUP = re.compile(rf"[0-9a-f]{{{FINGERPRINT_DIGITS}}}")
 # an id, or its beginning; ids of steps and children have further parts
 _CURSOR = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,63}(\.[0-9a-f]*)*")
 
 
 class JobFilters(TypedDict, total=False):
-    """Filters; a job must match all that are given. `error` is searched for in the error's text."""
+    """Filters; a job must match all that are given. `error` is searched for in the error's text.
+    `group` is the group of a failed job; "" chooses failed jobs without one."""
 
     queue: str | None
     task: str | None
@@ -33,6 +36,7 @@ class JobFilters(TypedDict, total=False):
     repeat: str | None
     error: str | None
     tag: str | None
+    group: str | None
 
 
 def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilter:
@@ -52,11 +56,21 @@ def job_filter(state: DisplayState | str | None = None, **given: Any) -> JobFilt
         not isinstance(fields["error"], str) or not fields["error"]
     ):
         raise UsageError(f"error={fields['error']!r}: give a part of the error's text to look for")
+    if fields["group"] is not None:
+        _check_group(fields["group"])
     if state is None:
         return JobFilter(**fields)
     if state not in tuple(DisplayState):
         raise UsageError(f"state={state!r}: use one of {', '.join(DisplayState)}")
     return JobFilter(shown=DisplayState(state), **fields)
+
+
+def _check_group(group: Any) -> None:
+    if not isinstance(group, str) or (group and not _GROUP.fullmatch(group)):
+        raise UsageError(
+            f"group={group!r} is not the group of a failed job: give the 16 digits that "
+            "app.dead_groups() and `mita dead` show"
+        )
 
 
 def cursor(after: str | None) -> str | None:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mita.errors import UsageError
+from mita.model.dead_group import DeadGroup
 from mita.model.record import DisplayState, JobPage, JobRecord
 from mita.model.time import LATEST
 from mita.model.view import QueueView, ResourceView, WorkerView
@@ -18,6 +19,7 @@ from mita.sync import check_may_wait
 from mita.tasks import Task
 from mita.twins import RunSync, sync_twin
 
+from .dead_groups import read_dead_groups
 from .durable import values_of, with_durable
 from .explain import gather
 from .filters import cursor, job_filter, page_size
@@ -70,6 +72,7 @@ class Inspection:
         repeat: str | None = None,
         error: str | None = None,
         tag: str | None = None,
+        group: str | None = None,
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
@@ -78,8 +81,9 @@ class Inspection:
 
         Each filter that is given must hold: `queue` and `task` are names, `state` is one of
         `DisplayState`, `resource` and `unique` are keys, `repeat` is the key of the repeat that
-        made the job, `error` is a part of the error's type and message, and `tag` is one of the
-        job's tags. Raises `UsageError` for a state that does not exist."""
+        made the job, `error` is a part of the error's type and message, `tag` is one of the job's
+        tags, and `group` is the group of a failed job (`dead_groups`). Raises `UsageError` for a
+        state that does not exist."""
         want = job_filter(
             state,
             queue=queue,
@@ -89,6 +93,7 @@ class Inspection:
             repeat=repeat,
             error=error,
             tag=tag,
+            group=group,
         )
         store = await self._store()
         page = await store.page(want, cursor(after), page_size(limit))
@@ -98,6 +103,22 @@ class Inspection:
         )
 
     jobs_sync = sync_twin(jobs)
+
+    async def dead_groups(
+        self, *, queue: str | None = None, task: str | None = None, limit: int = 100
+    ) -> tuple[DeadGroup, ...]:
+        """Return up to `limit` groups of failed jobs, those with the most jobs first: of one
+        `queue` or of all, of one `task` or of all. The filter `group=` of `jobs` and of the bulk
+        operations chooses the jobs of one group."""
+        if queue is not None:
+            check_name("queue", queue)
+        if task is not None:
+            check_name("task", task)
+        return await read_dead_groups(
+            await self._store(), queue, task, page_size(limit), self._tasks
+        )
+
+    dead_groups_sync = sync_twin(dead_groups)
 
     async def counts(self) -> dict[str, dict[str, int]]:
         """Return the number of jobs by queue and state."""

@@ -47,6 +47,7 @@ def job_record(
         interruptions=job.interruptions,
         crashes=job.crashes,
         error=None if job.error is None else shown_text(job.error),
+        group=job.group,
         result=None if secret else _shown_result(job, tasks),
         resource=job.resource,
         unique=job.unique,

@@ -55,7 +55,7 @@ def _smaller(settlement: Settlement, reason: str, keep: Retention) -> Settlement
     """Returns a smaller settlement; None if the store rejects even the smallest one. That job is
     left until its lease ends."""
     claim = settlement.claim
-    verdict = smaller(settlement.verdict, reason, keep.failed)
+    verdict = smaller(settlement.verdict, reason, keep.failed, claim.task)
     if verdict is None:
         text = "job %s of %s cannot be settled, and waits until its lease expires: %s"
         log.error(

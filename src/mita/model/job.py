@@ -137,7 +137,9 @@ class Job(Struct, frozen=True, kw_only=True):
 
     `asked` is what a person asked of it while it ran. `stranded` is the time since when no worker
     that claimed it has known its task. `expires` is when a terminal job will be deleted.
-    `blocked_at` is the key at which a blocked job waits."""
+    `blocked_at` is the key at which a blocked job waits. `group` is the fingerprint of a failed
+    job's error (`rules.fingerprint`); None for other jobs, and for jobs that failed before Mita
+    made fingerprints."""
 
     id: str
     task: str
@@ -176,3 +178,4 @@ class Job(Struct, frozen=True, kw_only=True):
     asked: Asked | None = None
     finished: Moment | None = None
     expires: Moment | None = None
+    group: str | None = None

@@ -65,6 +65,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     the job is due at once.
     `told`: the jobs that wait for this one know that it succeeded. A cancel or a reschedule that
     was asked while it ran comes too late.
+    `group`: the fingerprint of a failure (`rules.fingerprint`), if the job failed for good.
     `is_plain_success`: the job succeeded, and there is nothing to write but its result
     (`rules.judge.success`). Stores settle such jobs in bulk."""
 
@@ -83,6 +84,7 @@ class Verdict(Struct, frozen=True, kw_only=True, gc=False):
     worker: str | None = None
     waits: str | None = None
     told: bool = False
+    group: str | None = None
     is_plain_success: bool = False
 
 

@@ -103,7 +103,8 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     `encrypted` says why this app cannot decrypt its arguments; it is empty if it can.
     `timeout`, `expires` and `deadline` are seconds, as the task or the call gave them. `keys` are
     all its resource keys and the key of its rate, `blocked_at` the one at which it waits, and
-    `fair` its group for fair shares. `tags` and `metadata` are what the task or the call gave.
+    `fair` its group for fair shares. `group` is the group of a failed job (`app.dead_groups`).
+    `tags` and `metadata` are what the task or the call gave.
 
     `steps`, `sleeps` and `signals` are what a durable handler has behind it, and `waits_for` the
     signals that it waits for now. A page has none of these."""
@@ -121,6 +122,7 @@ class JobRecord(Struct, frozen=True, kw_only=True):
     interruptions: int = 0
     crashes: int = 0
     error: str | None = None
+    group: str | None = None
     result: Any = None
     resource: str | None = None
     unique: str | None = None

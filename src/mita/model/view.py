@@ -36,7 +36,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     people see it (`rules.matching.shown_as`).
 
     `error` is searched for in the error's type and message, not in its traceback. `tag` is one of
-    its tags."""
+    its tags. `group` is the group of a failed job; "" means failed jobs without one."""
 
     queue: str | None = None
     task: str | None = None
@@ -47,6 +47,24 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     repeat: str | None = None
     error: str | None = None
     tag: str | None = None
+    group: str | None = None
+
+
+class StoredGroup(Struct, frozen=True, kw_only=True):
+    """Failed jobs whose errors have the same fingerprint (`rules.fingerprint`). `group` is the
+    fingerprint; "" stands for all failed jobs without one: jobs that failed before Mita made
+    fingerprints, and jobs whose records cannot be read.
+
+    `first` and `last` are when the first and the last of them failed, and `sample` is the id of one
+    that failed last. `hours` are how many failed in each of the last 24 hours, the oldest hour
+    first; the last number is of the hour that ends now."""
+
+    group: str
+    count: int
+    first: Moment
+    last: Moment
+    sample: str
+    hours: tuple[int, ...]
 
 
 class Page(Struct, frozen=True):

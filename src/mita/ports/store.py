@@ -27,7 +27,15 @@ from mita.model.outcome import (
     TimelineEntry,
 )
 from mita.model.time import Moment, Wait, When
-from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.model.view import (
+    Finding,
+    JobFilter,
+    Page,
+    QueueView,
+    ResourceView,
+    StoredGroup,
+    WorkerView,
+)
 
 from .audit import AuditLog
 from .pubsub import PubSub
@@ -179,6 +187,12 @@ class Inspector(Protocol):
     async def ahead(self, id: str) -> int | None:
         """How many jobs go before this one: ready jobs of its queue for a ready job, blocked jobs
         of its key for a blocked job. None for other jobs."""
+
+    async def dead_groups(
+        self, queue: str | None, task: str | None, limit: int
+    ) -> list[StoredGroup]:
+        """Return up to `limit` groups of failed jobs, of one queue or of all, of one task or of
+        all: those with the most jobs first. Jobs without a group are counted under \"\"."""
 
     async def resources(
         self, queue: str | None = None, key: str | None = None

@@ -21,6 +21,7 @@ from mita.model.job import State
 from mita.model.outcome import Counter, TimelineEntry, TimelineKind, Verdict
 from mita.model.time import Wait
 
+from .fingerprint import fingerprint
 from .text import shortened, writable
 from .timeline import FOLDED, folded
 
@@ -40,14 +41,16 @@ def check_room(task: str, size: int, room: int | None, remedy: str = "") -> None
         )
 
 
-def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
+def smaller(verdict: Verdict, reason: str, keep: Wait, task: str = "") -> Verdict | None:
     """Returns what to write instead of a verdict that the store rejected for this reason; None when
-    there is nothing left to give up. `keep` is how long failed jobs are kept."""
+    there is nothing left to give up. `keep` is how long failed jobs are kept; `task` is the job's
+    task."""
     if verdict.result is not None and verdict.state is State.SUCCEEDED:
         text = (
             f"{MARK}the store did not take the result of {len(verdict.result):,} bytes ({reason})"
         )
-        return _failed(f"{text}; store it elsewhere and return its name", keep, Counter.ATTEMPTS)
+        text = f"{text}; store it elsewhere and return its name"
+        return _failed(task, text, keep, Counter.ATTEMPTS)
     texts = (verdict.error or "", verdict.note, verdict.failure)
     if any(_size(text) > SHORT_BYTES for text in texts):
         error = None if verdict.error is None else shortened(verdict.error, SHORT_BYTES)
@@ -55,13 +58,12 @@ def smaller(verdict: Verdict, reason: str, keep: Wait) -> Verdict | None:
         return replace(verdict, error=error, note=note, failure="")
     if verdict.state is State.FAILED and (verdict.error or "").startswith(MARK):
         return None
-    failed = _failed(
-        f"{MARK}the store did not take how the run ended ({reason})", keep, verdict.counts
-    )
+    text = f"{MARK}the store did not take how the run ended ({reason})"
+    failed = _failed(task, text, keep, verdict.counts)
     return replace(failed, unstarted=verdict.unstarted)
 
 
-def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
+def _failed(task: str, error: str, keep: Wait, counts: Counter | None) -> Verdict:
     cut = shortened(writable(error), SHORT_BYTES)
     return Verdict(
         state=State.FAILED,
@@ -70,6 +72,7 @@ def _failed(error: str, keep: Wait, counts: Counter | None) -> Verdict:
         keep=keep,
         event=TimelineKind.FAILED,
         note=shortened(cut, SHORTEST_BYTES),
+        group=fingerprint(task, cut),
     )
 
 

@@ -29,6 +29,7 @@ from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait, When
 
 from .expiry import deadline_of, milliseconds
 from .failures import failure
+from .fingerprint import fingerprint
 from .moves import SLOWED, slowed_delay
 from .options import options_of
 from .retry import backoff
@@ -126,7 +127,7 @@ def _after_run(
                 note="while it ran",
             )
         case Unreadable(error):
-            return _dead(error, keep, None)
+            return _dead(claim, error, keep, None)
 
 
 def _not_started(
@@ -177,7 +178,8 @@ def _interrupted(reason: str) -> Verdict:
     return _back(None, Counter.INTERRUPTIONS, TimelineKind.INTERRUPTED, reason)
 
 
-def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
+def _dead(claim: Claim, error: str, keep: Retention, counts: Counter | None) -> Verdict:
+    secret = bool(options_of(claim.options).secret)
     return Verdict(
         state=State.FAILED,
         counts=counts,
@@ -186,6 +188,7 @@ def _dead(error: str, keep: Retention, counts: Counter | None) -> Verdict:
         event=TimelineKind.FAILED,
         note=_named(error),
         failure=failure(error),
+        group=fingerprint(claim.task, error, secret=secret),
     )
 
 
@@ -201,7 +204,7 @@ def _failure(
     retry = options_of(claim.options).retry
     n = claim.attempts + 1
     if final or n > retry.max_retries:
-        return _dead(error, keep, Counter.ATTEMPTS)
+        return _dead(claim, error, keep, Counter.ATTEMPTS)
     wait = backoff(retry, n, roll) if wait is None else wait
     line = f"{_named(error)}; retry {n} of {retry.max_retries} in {wait / SECOND:g} s"
     return _back(When(wait), Counter.ATTEMPTS, TimelineKind.RETRIED, line, error)
@@ -212,7 +215,7 @@ def _crash(claim: Claim, keep: Retention, roll: float, error: str) -> Verdict:
     n = claim.crashes + 1
     error = f"{error} (crash {n} of this job)"
     if n > retry.max_crashes:
-        return _dead(error, keep, Counter.CRASHES)
+        return _dead(claim, error, keep, Counter.CRASHES)
     return _back(When(backoff(retry, n, roll)), Counter.CRASHES, TimelineKind.CRASHED, error, error)
 
 
@@ -223,7 +226,7 @@ def _rescheduled(claim: Claim, when: When, line: str, keep: Retention, spent: fl
             f"TooManyReschedules: its handler moved it again after {claim.reschedules} "
             f"reschedules, and max_reschedules is {most}"
         )
-        return _dead(error, keep, None)
+        return _dead(claim, error, keep, None)
     delay = slowed_delay(claim, when, spent)
     if delay is not None:
         when, line = When(delay), note(f"{SLOWED}; {line}")
@@ -258,7 +261,7 @@ def _past_deadline(claim: Claim, verdict: Verdict, why: str, keep: Retention) ->
     if verdict.error is not None:
         error = f"{error}\ncaused by {verdict.error}"
     counts = verdict.counts if verdict.counts in (Counter.ATTEMPTS, Counter.CRASHES) else None
-    dead = _dead(error, keep, counts)
+    dead = _dead(claim, error, keep, counts)
     return replace(dead, worker=verdict.worker, unstarted=verdict.unstarted)
 
 
@@ -278,9 +281,8 @@ def _unavailable(claim: Claim, when: When, line: str) -> Verdict:
 def _unknown(claim: Claim, keep: Retention, grace: Wait) -> Verdict:
     if claim.stranded is not None and claim.at - claim.stranded >= grace:
         minutes = (claim.at - claim.stranded) // MINUTE
-        return _dead(
-            f"UnknownTask: no worker has known {claim.task!r} for {minutes} min", keep, None
-        )
+        error = f"UnknownTask: no worker has known {claim.task!r} for {minutes} min"
+        return _dead(claim, error, keep, None)
     return Verdict(state=State.QUEUED, when=When(STRANDED_WAIT_MS), stranded=True)
 
 

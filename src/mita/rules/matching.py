@@ -44,6 +44,12 @@ def matches(job: Job, want: JobFilter, now: Moment) -> bool:
         return False
     if want.tag is not None and want.tag not in options_of(job.options).tags:
         return False
+    if want.group is not None and not _is_in_group(job, want.group):
+        return False
     if want.shown is not None and shown_as(job.state, job.due, now) != want.shown:
         return False
     return want.error is None or want.error in head(job.error or "")
+
+
+def _is_in_group(job: Job, group: str) -> bool:
+    return job.state is State.FAILED and (job.group or "") == group

@@ -116,6 +116,7 @@ def _is_text(job: Job) -> bool:
         job.asked,
         job.fair,
         job.blocked_at,
+        job.group,
     )
     return all(text is None or text.isascii() or _can_be_written(text) for text in texts)
 

@@ -1,11 +1,14 @@
 """Times, counts and errors as text for people."""
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from mita.model.record import DisplayState, JobRecord
 from mita.model.time import DAY, HOUR, MINUTE, SECOND
 from mita.rules.display import span
+
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 def length(between: timedelta) -> str:
@@ -81,6 +84,14 @@ def per_second(rate: float) -> str:
 def counted(n: int, one: str, many: str = "") -> str:
     """A number with its noun: `1 job`, `2 jobs`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def sparkline(numbers: Sequence[int]) -> str:
+    """Numbers as a row of bars, the highest for the largest number; a dot for 0."""
+    most = max(numbers, default=0)
+    return "".join(
+        _BARS[(number * len(_BARS) - 1) // most] if number > 0 else "·" for number in numbers
+    )
 
 
 def first_line(error: str | None) -> str:

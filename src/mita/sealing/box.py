@@ -10,6 +10,7 @@ from mita.model.flow import Arrival
 from mita.model.job import Claim, Job, NewJob
 from mita.model.outcome import RewriteJob, Settlement, TimelineEntry, Verdict
 from mita.rules.durable import ARRIVAL, SLEEP, WAIT
+from mita.rules.fingerprint import fingerprint
 from mita.rules.flow import UNREADABLE_VALUE, read_told
 from mita.rules.judge import first_line
 from mita.rules.sealed import (
@@ -131,16 +132,19 @@ class SealingBox:
 
     def seal_settlement(self, settlement: Settlement) -> Settlement:
         """Encrypt the result or the error of a run."""
-        sealed = self._seal_verdict(settlement.claim.id, settlement.verdict)
+        claim = settlement.claim
+        sealed = self._seal_verdict(claim.id, claim.task, settlement.verdict)
         same = sealed is settlement.verdict
         return settlement if same else replace(settlement, verdict=sealed)
 
-    def _seal_verdict(self, id: str, verdict: Verdict) -> Verdict:
+    def _seal_verdict(self, id: str, task: str, verdict: Verdict) -> Verdict:
         changes: dict[str, Any] = {}
         if verdict.result is not None and verdict.result not in _NOTHING:
             changes["result"] = self.seal(verdict.result, ("result", id))
         if verdict.error:
             changes["error"] = self.seal_text(verdict.error, ("error", id))
+        if verdict.error and verdict.group is not None:  # it shows nothing of the message
+            changes["group"] = fingerprint(task, verdict.error, secret=True)
         if verdict.failure:  # then the note may quote the first line of the error
             changes["failure"] = self.seal_text(verdict.failure, ("failure", id))
             changes["note"] = verdict.note.replace(_quoted(verdict.failure), _IN_A_NOTE)

@@ -7,7 +7,16 @@ from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
-from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.model.view import (
+    Holder,
+    JobFilter,
+    Page,
+    QueueView,
+    ResourceView,
+    StoredGroup,
+    WorkerView,
+)
+from mita.rules.dead_groups import counted, merged
 from mita.rules.gates import next_token_at, tokens_left
 from mita.rules.matching import matches, shown_as
 from mita.rules.timeline import for_people
@@ -70,6 +79,16 @@ def page(context: MemoryContext, want: JobFilter, after: str | None, limit: int)
     ids = [id for id in sorted(records, reverse=True) if after is None or id < after]
     found = [records[id].job for id in ids if matches(records[id].job, want, context.now)]
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+def dead_groups(
+    context: MemoryContext, queue: str | None, task: str | None, limit: int
+) -> list[StoredGroup]:
+    """Groups of failed jobs, the largest first."""
+    want = JobFilter(queue=queue, task=task, state=State.FAILED)
+    jobs = (record.job for record in context.state.records.values())
+    failed = (job for job in jobs if matches(job, want, context.now))
+    return merged(counted(failed, context.now), limit)
 
 
 def find(context: MemoryContext, ids: Sequence[str]) -> list[Job | None]:

@@ -83,7 +83,8 @@ def move(
     if state in TERMINAL:
         result = verdict.result if state is State.SUCCEEDED else None
         keep = record.asked_keep if asked else verdict.keep
-        finish(context, record, state, keep, result=result, **changes)
+        group = verdict.group if state is State.FAILED else None
+        finish(context, record, state, keep, result=result, group=group, **changes)
         return
     if asked:
         due = record.asked_due

@@ -134,6 +134,7 @@ class MemoryStore:
     queue_names = atomic(inspect.queue_names)
     queues = atomic(inspect.queues)
     page = atomic(inspect.page)
+    dead_groups = atomic(inspect.dead_groups)
     find = atomic(inspect.find)
     raw = atomic(inspect.raw)
     timeline = atomic(inspect.timeline)

@@ -47,7 +47,7 @@ from .stream.transaction import AboutToFire, StreamTransaction, transact
 AMEND_BATCH_JOBS = 150
 COUNTERS_AT_ZERO = dict.fromkeys(COUNTERS, 0)
 AS_IF_NEVER_RUN = dict.fromkeys(
-    ("error", "result", "finished", "expires", "stranded", "worker", "started")
+    ("error", "result", "finished", "expires", "stranded", "worker", "started", "group")
 )
 
 

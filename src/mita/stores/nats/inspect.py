@@ -4,11 +4,12 @@ from collections import Counter as Counters
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from mita.model.job import Job
+from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.record import DisplayState
 from mita.model.time import Moment, Wait
-from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.model.view import JobFilter, Page, QueueView, StoredGroup, WorkerView
+from mita.rules.dead_groups import counted, merged
 from mita.rules.gates import tokens_left
 from mita.rules.matching import matches, shown_as
 
@@ -121,6 +122,16 @@ async def page(context: NatsContext, want: JobFilter, after: str | None, limit: 
         if len(jobs) > limit:
             break
     return Page(jobs[:limit], jobs[limit - 1].id if len(jobs) > limit else None)
+
+
+async def dead_groups(
+    context: NatsContext, queue: str | None, task: str | None, limit: int
+) -> list[StoredGroup]:
+    """Returns groups of failed jobs, the largest first. Reads every job."""
+    now = context.clock.now()
+    want = JobFilter(queue=queue, task=task, state=State.FAILED)
+    jobs = await _all_jobs(context, queue, decode_job)
+    return merged(counted((job for job in jobs if matches(job, want, now)), now), limit)
 
 
 async def _ids(context: NatsContext, queue: str | None) -> set[str]:

@@ -284,6 +284,8 @@ def _changes(record: NatsJob, verdict: Verdict, now: Moment) -> dict[str, Any]:
     if state in TERMINAL:
         keep = verdict.keep if asked is None else record.asked_keep
         changes |= {"finished": now, "expires": now + keep, "gone": keep == 0}
+        if state is State.FAILED:
+            changes["group"] = verdict.group
         if asked is None:
             changes["result"] = verdict.result if state is State.SUCCEEDED else None
         return changes

@@ -189,6 +189,7 @@ class NatsStore:
     queue_names = verb(inspect.queue_names)
     queues = verb(inspect.queues)
     page = verb(inspect.page)
+    dead_groups = verb(inspect.dead_groups)
     find = verb(inspect.find)
     raw = verb(inspect.raw)
     timeline = verb(inspect.timeline)

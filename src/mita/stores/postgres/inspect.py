@@ -6,8 +6,17 @@ from typing import Any
 from mita.model.gate import StoredLimit
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
-from mita.model.time import Moment
-from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.model.time import HOUR, Moment
+from mita.model.view import (
+    Holder,
+    JobFilter,
+    Page,
+    QueueView,
+    ResourceView,
+    StoredGroup,
+    WorkerView,
+)
+from mita.rules.dead_groups import SHOWN_HOURS, GroupPart, merged
 from mita.rules.gates import tokens_left
 from mita.rules.timeline import for_people
 from mita.stores.shared import sql
@@ -103,6 +112,15 @@ def page(
     }
     [rows] = yield RoundTrip(Query("page", used, text), last=True)
     return sql.as_page(rows, limit)
+
+
+def dead_groups(
+    _: PostgresContext, queue: str | None, task: str | None, limit: int
+) -> RoundTrips[list[StoredGroup]]:
+    """Groups of failed jobs, the largest first."""
+    asked = {"queue": queue, "task": task, "limit": limit, "hours": SHOWN_HOURS, "hour": HOUR}
+    [rows] = yield RoundTrip(query("dead_groups", **asked), last=True)
+    return merged([GroupPart(*row) for row in rows], limit)
 
 
 def timeline(_: PostgresContext, id: str) -> RoundTrips[list[TimelineEntry]]:

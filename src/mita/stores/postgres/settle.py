@@ -288,4 +288,5 @@ def _settle(settlements: list[Settlement]) -> Query:
         signals=texts(
             [None if verdict.waits is None else signal_name(verdict.waits) for verdict in verdicts]
         ),
+        groups=texts([verdict.group for verdict in verdicts]),
     )

@@ -135,6 +135,7 @@ class PostgresStore(UserTransactionVerbs):
     queue_names = on_short(inspect.queue_names)
     queues = on_read(inspect.queues)
     page = on_read(inspect.page)
+    dead_groups = on_read(inspect.dead_groups)
     find = on_short(inspect.find)
     raw = on_read(maintenance.raw)
     timeline = on_short(inspect.timeline)

@@ -123,6 +123,7 @@ def pack_verdict(verdict: Verdict) -> bytes:
             verdict.unstarted,
             None if verdict.waits is None else signal_name(verdict.waits),
             verdict.told,
+            verdict.group,
         )
     )
 

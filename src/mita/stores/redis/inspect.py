@@ -3,14 +3,17 @@
 import asyncio
 import heapq
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from mita.model.job import Job
+from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment
-from mita.model.view import JobFilter, Page, QueueView, WorkerView
+from mita.model.view import JobFilter, Page, QueueView, StoredGroup, WorkerView
+from mita.rules.dead_groups import GroupPart, counted, hour_starts, largest, merged
 from mita.rules.matching import stored_state
 from mita.rules.options import options_of
 from mita.stores.shared.views import as_moment, as_worker
@@ -19,6 +22,7 @@ from .codec import as_job, as_limit, as_timeline
 from .context import RedisContext, parts
 from .scripting.constants import CALL_ITEMS
 
+HOURS_CALL_GROUPS = 40  # so that the server is never busy with a call for long
 # what `lua/queues.lua` returns, before the moment of the pause, the limit and the next start
 _COUNTS = (
     "waiting",
@@ -100,7 +104,8 @@ def _filter_args(want: JobFilter) -> list[str]:
     if state is None and want.shown is not None:
         state = stored_state(want.shown)
     fields = (state, want.shown, want.task, want.resource, want.unique, want.repeat, want.error)
-    return [field or "" for field in (*fields, want.tag)]
+    group = None if want.group is None else f"={want.group}"
+    return [field or "" for field in (*fields, want.tag, group)]
 
 
 async def _matching_ids(
@@ -142,6 +147,84 @@ async def _read_jobs(
             found = zip(part, rows, strict=True)
             jobs.update({id: as_job(row, queue, id) for id, row in found if row is not None})
     return [jobs.get(id) for id in ids]
+
+
+# ------------------------------------------------------------ groups of failed jobs
+
+
+async def dead_groups(
+    context: RedisContext, queue: str | None, task: str | None, limit: int
+) -> list[StoredGroup]:
+    """Groups of failed jobs, the largest first. Only the hours of these are counted."""
+    names = [queue] if queue is not None else await context.queues()
+    now = await context.read_clock()
+    found = await asyncio.gather(*(_group_parts(context, name, task, now) for name in names))
+    chosen = largest([part for parts in found for part in parts], limit)
+    by_queue: dict[str, list[GroupPart]] = {}
+    for part in chosen:
+        by_queue.setdefault(part.of, []).append(part)
+    timed = await asyncio.gather(
+        *(_with_hours(context, name, parts, now) for name, parts in by_queue.items())
+    )
+    return merged([part for parts in timed for part in parts], limit)
+
+
+async def _group_parts(
+    context: RedisContext, queue: str, task: str | None, now: Moment
+) -> list[GroupPart]:
+    """The groups of one queue. All jobs of a group have one task, except those of the group ''."""
+    failed, rows = await _group_rows(context, queue)
+    if failed != sum(row[1] for row in rows):
+        await context.in_queue("dead_groups_correct", queue)
+        _, rows = await _group_rows(context, queue)
+    parts = [
+        GroupPart(
+            group.decode(), count, int(first), int(last), id.decode("utf-8", "replace"), of=queue
+        )
+        for group, count, first, last, id, name in rows
+        if task is None or (group and name == task.encode())
+    ]
+    if task is not None and any(row[0] == b"" for row in rows):
+        want = JobFilter(queue=queue, task=task, state=State.FAILED, group="")
+        parts += counted(await _all_that_match(context, want), now)
+    return parts
+
+
+async def _group_rows(context: RedisContext, queue: str) -> tuple[int, list[Any]]:
+    """How many jobs of a queue have failed, and what `lua/dead_groups.lua` says of its groups."""
+    rows: dict[bytes, Any] = {}
+    start = b"0"
+    while True:
+        start, failed, part = await context.in_queue("dead_groups", queue, start)
+        rows |= {row[0]: row for row in part}
+        if start == b"0":
+            return failed, list(rows.values())
+
+
+async def _all_that_match(context: RedisContext, want: JobFilter) -> list[Job]:
+    found, after = list[Job](), None
+    while True:
+        part = await page(context, want, after, CALL_ITEMS)
+        found += part.jobs
+        if (after := part.after) is None:
+            return found
+
+
+async def _with_hours(
+    context: RedisContext, queue: str | None, parts: list[GroupPart], now: Moment
+) -> list[GroupPart]:
+    """The same parts with their hours. Parts of no queue have them already."""
+    if queue is None:
+        return parts
+    starts, timed = hour_starts(now), list[GroupPart]()
+    for at in range(0, len(parts), HOURS_CALL_GROUPS):
+        some = parts[at : at + HOURS_CALL_GROUPS]
+        groups = [part.group for part in some]
+        rows = await context.in_queue("dead_groups_hours", queue, len(starts), *starts, *groups)
+        for part, since in zip(some, rows, strict=True):
+            hours = [more - less for more, less in pairwise([*since, 0])]
+            timed.append(replace(part, hours=hours))
+    return timed
 
 
 async def raw(context: RedisContext, id: str) -> dict[str, bytes] | None:

@@ -70,7 +70,7 @@ RESET_ON_RETRY: dict[str, Any] = {
     name: JOB[name].default
     for name in (
         *COUNTERS,
-        *("error", "result", "finished", "expires", "stranded", "worker", "started"),
+        *("error", "result", "finished", "expires", "stranded", "worker", "started", "group"),
     )
 }
 """What a retry of a failed or cancelled job writes, beside its state and its due time: the job is

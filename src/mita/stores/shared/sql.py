@@ -16,7 +16,7 @@ from mita.rules.states import TERMINAL
 
 from .record import JOB, RESET_ON_RETRY
 
-_NAMES = {"unique": "uniq", "limit": "most"}
+_NAMES = {"unique": "uniq", "limit": "most", "group": "failure_group"}
 _CONTRADICTIONS = (
     f"state = '{State.RUNNING}' and lease_until is null",
     f"state = '{State.BLOCKED}' and resource is null and blocked_at is null",
@@ -79,6 +79,10 @@ def where(want: JobFilter, after: str | None, say: Dialect) -> str:
         clauses.append(say.has_tag.format(say.bound.format("tag")))
     if want.error is not None:
         clauses.append(f"{say.contains}({say.head}, {say.bound.format('error')}) > 0")
+    if want.group is not None:
+        # as the index of groups spells it
+        clauses.append(f"coalesce(failure_group, '') = {say.bound.format('group')}")
+        clauses.append(f"state = '{State.FAILED}'")
     for state in {want.state, None if want.shown is None else stored_state(want.shown)}:
         if state is not None:
             clauses.append(f"state = '{state.value}'")
@@ -163,7 +167,7 @@ def stays_unreadable(row: Sequence[Any]) -> bool:
 
 
 def column(field: str) -> str:
-    """The column of a field of `Job`. `unique` and `limit` are words of SQL."""
+    """The column of a field of `Job`. `unique`, `limit` and `group` are words of SQL."""
     return _NAMES.get(field, field)
 
 

@@ -4,12 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from mita.model.gate import Gate
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
 from mita.model.time import Moment, Wait
-from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.model.view import (
+    Holder,
+    JobFilter,
+    Page,
+    QueueView,
+    ResourceView,
+    StoredGroup,
+    WorkerView,
+)
+from mita.rules.dead_groups import GroupPart, hour_starts, largest, merged
 from mita.rules.gates import tokens_left
 from mita.rules.readable import BAD
 from mita.rules.timeline import for_people
@@ -97,6 +107,32 @@ def page(context: SqliteContext, want: JobFilter, after: str | None, limit: int)
     text = context.sql["page"].replace("{where}", where)
     values = sql.values(want, after, limit) | {"now": context.now}
     return sql.as_page(context.connection.execute(text, values).fetchall(), limit)
+
+
+def dead_groups(
+    context: SqliteContext, queue: str | None, task: str | None, limit: int
+) -> list[StoredGroup]:
+    """Groups of failed jobs, the largest first. Only the hours of these are counted. All statements
+    read one snapshot."""
+    context.connection.execute("begin")
+    try:
+        found = [
+            GroupPart(as_name(group), count, 0, as_moment(last), "", of=(group, where, name))
+            for group, where, name, count, last in context.rows(
+                "dead_groups", queue=queue, task=task
+            )
+        ]
+        return merged([_group_part(context, part) for part in largest(found, limit)], limit)
+    finally:
+        context.connection.execute("commit")
+
+
+def _group_part(context: SqliteContext, part: GroupPart) -> GroupPart:
+    which = dict(zip(("group", "queue", "task"), part.of, strict=True))
+    first, sample = context.row("dead_groups_times", **which)
+    starts = as_json(hour_starts(context.now))
+    hours = [count for (count,) in context.rows("dead_groups_hours", starts=starts, **which)]
+    return replace(part, first=as_moment(first), sample=as_name(sample), hours=hours)
 
 
 def raw(context: SqliteContext, id: str) -> dict[str, bytes] | None:

@@ -159,6 +159,7 @@ def _others_row(context: SqliteContext, settlement: Settlement) -> tuple[Any, ..
         now if ended else None,
         now + verdict.keep if ended else None,
         due.fixed,
+        verdict.group if verdict.state is State.FAILED else None,
     )
 
 
@@ -239,4 +240,5 @@ def _write(
         finished=context.now if ended else None,
         expires=context.now + keep if ended else None,
         blocked_at=first_key,
+        failure_group=verdict.group if state is State.FAILED else None,
     )

@@ -118,6 +118,7 @@ class SqliteStore:
     queue_names = read(inspect.queue_names)
     queues = read(inspect.queues)
     page = read(inspect.page)
+    dead_groups = read(inspect.dead_groups)
     find = read(inspect.find)
     raw = read(inspect.raw)
     timeline = read(inspect.timeline)

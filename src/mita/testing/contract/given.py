@@ -134,7 +134,9 @@ def succeed(claim: Claim, result: bytes = b"done", keep: Wait = HOUR) -> Settlem
     return Settlement(claim, success(result, keep))
 
 
-def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement:
+def fail(
+    claim: Claim, error: str = "Boom: no", keep: Wait = HOUR, group: str | None = None
+) -> Settlement:
     """Settle a run as a failure without a retry."""
     verdict = Verdict(
         state=State.FAILED,
@@ -143,6 +145,7 @@ def fail(claim: Claim, error: str = "Boom: no", keep: Wait = HOUR) -> Settlement
         keep=keep,
         event=TimelineKind.FAILED,
         note=error,
+        group=group,
     )
     return Settlement(claim, verdict)
 

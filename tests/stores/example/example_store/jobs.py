@@ -40,7 +40,9 @@ from .keys import (
 )
 
 AT_ZERO = dict.fromkeys(("attempts", "reschedules", "busy", "interruptions", "crashes"), 0)
-EMPTY = dict.fromkeys(("error", "result", "finished", "expires", "stranded", "worker", "started"))
+EMPTY = dict.fromkeys(
+    ("error", "result", "finished", "expires", "stranded", "worker", "started", "group")
+)
 GIVEN = set(NewJob.__struct_fields__) & set(Job.__struct_fields__)
 
 
@@ -113,6 +115,7 @@ def apply(content: Content, record: Record, verdict: Verdict) -> None:
     state = state_after(job.asked, verdict)
     if state in TERMINAL:
         written["result"] = verdict.result if state is State.SUCCEEDED else None
+        written["group"] = verdict.group if state is State.FAILED else None
         keep = record.asked_keep if job.asked else verdict.keep
         finish(content, record, state, keep, **written)
         return

@@ -24,7 +24,15 @@ from mita.model.outcome import (
 )
 from mita.model.repeat import DueRepeats, Firing, Repeat, RepeatState
 from mita.model.time import Moment, Wait, When
-from mita.model.view import Finding, JobFilter, Page, QueueView, ResourceView, WorkerView
+from mita.model.view import (
+    Finding,
+    JobFilter,
+    Page,
+    QueueView,
+    ResourceView,
+    StoredGroup,
+    WorkerView,
+)
 from mita.ports.clock import Clock, SystemClock
 from mita.ports.pubsub import EVERY, SUBSCRIPTION_RETENTION, EventMessage, Subscription
 from mita.ports.store import ASKED, REPEATS, SILENCE_S, Can, OnceValue
@@ -238,6 +246,12 @@ class ExampleStore:
     async def page(self, want: JobFilter, after: str | None, limit: int) -> Page:
         async with self._change() as content:
             return views.page(content, want, after, limit)
+
+    async def dead_groups(
+        self, queue: str | None, task: str | None, limit: int
+    ) -> list[StoredGroup]:
+        async with self._change() as content:
+            return views.dead_groups(content, queue, task, limit)
 
     async def find(self, ids: Sequence[str]) -> list[Job | None]:
         async with self._change() as content:

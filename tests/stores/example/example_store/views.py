@@ -6,7 +6,8 @@ from typing import Any
 from mita.model.gate import Gate, StoredLimit
 from mita.model.job import Job, State
 from mita.model.time import Moment
-from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView
+from mita.model.view import Holder, JobFilter, Page, QueueView, ResourceView, StoredGroup
+from mita.rules.dead_groups import counted, merged
 from mita.rules.gates import ONE_MS_US, keys_of, next_token_at, tokens_left
 from mita.rules.matching import matches, shown_as
 
@@ -47,6 +48,15 @@ def page(content: Content, want: JobFilter, after: str | None, limit: int) -> Pa
         if (after is None or id < after) and matches(record.job, want, content.now)
     ]
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+def dead_groups(
+    content: Content, queue: str | None, task: str | None, limit: int
+) -> list[StoredGroup]:
+    want = JobFilter(queue=queue, task=task, state=State.FAILED)
+    jobs = [record.job for record in content.records.values()]
+    failed = [job for job in jobs if matches(job, want, content.now)]
+    return merged(counted(failed, content.now), limit)
 
 
 def ahead(content: Content, job: Job) -> int | None:

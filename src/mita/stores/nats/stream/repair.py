@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from mita.model.job import State
 from mita.model.outcome import TimelineKind
 from mita.model.time import MINUTE, Wait
+from mita.rules.fingerprint import fingerprint
 from mita.rules.gates import keys_of
 from mita.rules.judge import Retention
 from mita.stores.nats import resources
@@ -180,6 +181,7 @@ async def _fail(tx: StreamTransaction, suspect: NatsJob) -> None:
         return
     entry = timeline_with(record, tx.now, TimelineKind.FAILED, ABANDONED_ERROR)
     keep = Retention().failed
-    await finish(tx, located, State.FAILED, keep, error=ABANDONED_ERROR, **entry)
+    entry |= {"error": ABANDONED_ERROR, "group": fingerprint(record.task, ABANDONED_ERROR)}
+    await finish(tx, located, State.FAILED, keep, **entry)
     for key in keys_of(record.resource, record.gates):
         await resources.wake(tx, record.queue, key, most=1)

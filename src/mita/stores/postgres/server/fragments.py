@@ -21,7 +21,7 @@ from mita.stores.postgres.limits.bounds import COUNTED_WAITERS
 from mita.stores.postgres.throughput.new_columns import INSERT_TEXTS
 from mita.stores.postgres.throughput.watermarks import SLACK_MS
 from mita.stores.shared.record import COUNTERS, JOB, RESET_ON_RETRY
-from mita.stores.shared.sql import JOB_COLUMNS
+from mita.stores.shared.sql import JOB_COLUMNS, column
 
 MOST_COUNTED = JOB["busy"].type.le
 
@@ -84,7 +84,9 @@ FRAGMENTS = {
     "replaced_note": _text(REPLACED_NOTE),
     "count": ", ".join(f"{name} = j.{name} + (h.counts = '{name}')::int" for name in COUNTERS),
     "count_busy": f"busy = least(j.busy, {MOST_COUNTED - 1}) + 1",
-    "reset_on_retry": ", ".join(f"{name} = {_text(new)}" for name, new in RESET_ON_RETRY.items()),
+    "reset_on_retry": ", ".join(
+        f"{column(name)} = {_text(new)}" for name, new in RESET_ON_RETRY.items()
+    ),
     # fields of a record
     "job_columns": JOB_COLUMNS,
     "repeat_columns": ", ".join(Repeat.__struct_fields__),

@@ -11,6 +11,7 @@ with clock as materialized (select {now} as now),
 held as materialized (
   select j.id, j.queue, j.started, v.first_key, v.unstarted, j.uniq, j.unique_for,
          v.counts, v.error, v.stranded, v.note, v.failure, v.worker, v.result,
+         v.failure_group,
          case when v.told then v.state else coalesce({state_after_asked}, v.state) end as state,
          case when j.asked is null or v.told then v.keep else coalesce(j.asked_keep, 0) end as keep,
          case when j.asked is not null and not v.told then coalesce(j.asked_due, j.due)
@@ -27,9 +28,11 @@ held as materialized (
     %(stranded)s::text::boolean[], %(kinds)s::text::text[], %(asked_kinds)s::text::text[],
     %(notes)s::text::text[], %(failures)s::text::text[], %(workers)s::text::text[],
     %(hold_waits)s::text::bigint[], %(hold_ats)s::text::bigint[], %(first_keys)s::text::text[],
-    %(unstarted)s::text::boolean[], %(told)s::text::boolean[], %(signals)s::text::text[]
+    %(unstarted)s::text::boolean[], %(told)s::text::boolean[], %(signals)s::text::text[],
+    %(groups)s::text::text[]
   ) as v (id, token, state, wait, at, counts, result, error, keep, stranded, kind, asked_kind,
-          note, failure, worker, hold_wait, hold_at, first_key, unstarted, told, signal)
+          note, failure, worker, hold_wait, hold_at, first_key, unstarted, told, signal,
+          failure_group)
   join mita._job as j on j.id = v.id and j.token = v.token and j.state = {hidden_running}
   cross join clock
   for update of j
@@ -51,6 +54,7 @@ written as (
       finished = case when h.state in {terminal} then clock.now end,
       expires = case when h.state in {terminal} then clock.now + h.keep end,
       blocked_at = case when h.state = {blocked} then h.first_key end,
+      failure_group = case when h.state = {failed} then h.failure_group end,
       lease_until = null, asked = null, asked_due = null, asked_keep = null
   from held as h, clock
   where j.id = h.id and (h.keep > 0 or h.state in {waiting})

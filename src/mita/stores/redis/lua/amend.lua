@@ -37,7 +37,7 @@ function changes.retry(r)
   call('HDEL', q.error, r.id)
   call('HDEL', q.result, r.id)
   for _, counter in ipairs(COUNTERS) do r[counter] = 0 end
-  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started' }) do
+  for _, field in ipairs({ 'finished', 'expires', 'stranded', 'worker', 'started', 'group' }) do
     r[field] = false
   end
   r.state, r.due = State.QUEUED, moment(amount, at, now)

@@ -4,6 +4,7 @@
 --       4 state, '' for any  5 the state as it is shown, '' for any
 --       6 task  7 resource key  8 unique key  9 repeat  10 part of the error's type and message;
 --       11 a text that the record contains, which jobs with a tag do; '' for any
+--       12 group of a failed job, with '=' before it; '' for any
 -- Returns the ids, and where the next part begins (false: this was the last); or false when the ids
 --       are not sorted yet: then page_index must be called until it returns 1
 -- include keys
@@ -32,6 +33,10 @@ local function shown_as(r)
   return r.due == LATEST and DisplayState.WAITING or DisplayState.SCHEDULED
 end
 
+local function is_in_group(r)
+  return r.state == State.FAILED and '=' .. (r.group or '') == ARGV[12]
+end
+
 local function matches(r)
   if state ~= '' and r.state ~= state then return false end
   if shown ~= '' and shown_as(r) ~= shown then return false end
@@ -39,11 +44,14 @@ local function matches(r)
     if ARGV[i] ~= '' and r[field] ~= ARGV[i] then return false end
   end
   if ARGV[7] ~= '' and not has_key(r, ARGV[7]) then return false end
+  if ARGV[12] ~= '' and not is_in_group(r) then return false end
   if ARGV[11] ~= '' and not r.fixed:find(ARGV[11], 1, true) then return false end
   return ARGV[10] == '' or error_matches(r)
 end
 
 local function set_of_state()
+  if ARGV[12] == '=' then return q.failed end
+  if ARGV[12] ~= '' then return q.dead .. ARGV[12]:sub(2) end
   if ENDED[state] then return q[state] end
   if state == State.RUNNING then return q.lease end
   return state == State.BLOCKED and q.blocked

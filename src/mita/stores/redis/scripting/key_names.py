@@ -38,6 +38,7 @@ QUEUE_KEYS = {
     "blocked": "sorted set of jobs that wait for a resource key",
     "succeeded": "sorted set of jobs, by the time of their end",
     "failed": "sorted set of jobs, by the time of their end",
+    "dead_groups": "set of the groups that failed jobs have (`rules.fingerprint`)",
     "cancelled": "sorted set of jobs, by the time of their end",
     "expiry": "sorted set of ended jobs, by the end of their retention",
     "unique": "hash: unique key -> id of its job",
@@ -65,6 +66,7 @@ GROUP_KEYS = {
 QUEUE_KEYS_BY_NAME = {
     "waiting": "by resource key: sorted set of the jobs that wait for it, by priority and due time",
     "holders": "by resource key: set of the running jobs that have it",
+    "dead": "by group: sorted set of its failed jobs, by the time of their end",
     "calls": "by store: hash of its latest calls -> their answers, for some minutes",
     "events": "by job id: list of the lines of its timeline",
     "once_values": "by job id: hash of its once values",

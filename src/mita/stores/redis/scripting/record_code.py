@@ -21,6 +21,7 @@ from .record_layout import (
     FIRST_FLOW_FLAG,
     FLAG_IN_RECORD,
     HEAD_FIELDS,
+    LAST_LIVE_FIELD,
     LIVE_FIELDS,
     LUA_CLIENT_FIELDS,
     LUA_FLOW_FIELDS,
@@ -164,12 +165,13 @@ def later_claim(claim, raw, progress):
 
 def lua_live_code() -> str:
     """The Lua functions that pack and read live parts."""
-    values = ", ".join(member("r", name) for name in LIVE_FIELDS)
+    values = ", ".join(member("r", name) for name in LIVE_FIELDS[:-1])
+    last = member("r", LAST_LIVE_FIELD)
     named = ", ".join(f"['{name}'] = t[{at}]" for at, name in enumerate(LIVE_FIELDS, 1))
     return f"""\
 local LIVE_NUMBERS = {as_lua(live_numbers(may_be_false=False))}
 local LIVE_NUMBERS_OR_FALSE = {as_lua(live_numbers(may_be_false=True))}
-local function pack_live(r) return cmsgpack.pack({{ {values} }}) end
+local function pack_live(r) return cmsgpack.pack({{ {values}, {last} or nil }}) end
 local function live_fields(t) return {{ {named} }} end
 local function untouched() return {as_lua(live_defaults())} end
 """

@@ -24,7 +24,8 @@ Two things change a fixed part: a debounce replaces payload, options and headers
 gives a job other arguments replaces the payload (`RewriteJob`).
 
 The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
-list. A job that was never claimed or amended has no live part. Jobs on their first run that were
+list. The last of them, the group of a failed job, is left out if there is none. A job that was
+never claimed or amended has no live part. Jobs on their first run that were
 claimed together have the name of their batch instead (`lua/include/batches.lua`).
 
 A new field is appended, and its default stands for it in older records: `NewJob` and `Job` are the
@@ -62,8 +63,12 @@ _FIRST_LIVE_FIELDS = (
     *("stranded", "finished", "expires", "extras"),
 )
 _IN_OTHER_KEYS = ("error", "result", "progress", "lease_until")
-LIVE_FIELDS = _FIRST_LIVE_FIELDS + tuple(
-    name for name in LIVE if name not in (*_FIRST_LIVE_FIELDS, *_IN_OTHER_KEYS)
+# Only failed jobs have this one. It is packed only if it is there, so it is the last.
+LAST_LIVE_FIELD = "group"
+LIVE_FIELDS = (
+    *_FIRST_LIVE_FIELDS,
+    *(name for name in LIVE if name not in (*_FIRST_LIVE_FIELDS, *_IN_OTHER_KEYS, LAST_LIVE_FIELD)),
+    LAST_LIVE_FIELD,
 )
 
 # No record has fewer values than those of version 0.1.
@@ -93,7 +98,7 @@ LUA_CONSTANTS: dict[str, int | str] = {
     "AGE_FORMAT": ">I8",
     "NEWEST_FORMAT": ">I8I8",  # what a queue keeps of its newest job: its age, and when it came
     "OLDEST_LIVE_FIELDS": OLDEST_LIVE_FIELDS,
-    "NEWEST_LIVE_FIELDS": len(LIVE_FIELDS),
+    "NEWEST_LIVE_FIELDS": len(LIVE_FIELDS) - 1,  # without the last, which few jobs have
     "FIELDS_BEFORE_PAYLOAD": CLIENT_FIELDS.index("payload"),
     "CREATED_AT": 3,
     "FLAG_AT": 9,

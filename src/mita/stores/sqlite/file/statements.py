@@ -18,7 +18,7 @@ from mita.model.time import DAY, LATEST
 from mita.rules.durable import ARRIVAL
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
-from mita.stores.shared.sql import JOB_COLUMNS
+from mita.stores.shared.sql import JOB_COLUMNS, column
 from mita.stores.sqlite.codec import CLAIM_ROW, LIMIT_COLUMNS, OWN_COLUMNS, SHARED_COLUMNS
 
 PACKAGE = "mita.stores.sqlite"
@@ -75,7 +75,9 @@ FILLED_IN = {
     "insert_columns": ", ".join((*SHARED_COLUMNS, *OWN_COLUMNS)),
     "limited_columns": ", ".join((*SHARED_COLUMNS, *LIMIT_COLUMNS)),
     "shared_marks": ", ".join("?" * len(SHARED_COLUMNS)),
-    "reset_on_retry": ", ".join(f"{name} = {_text(new)}" for name, new in RESET_ON_RETRY.items()),
+    "reset_on_retry": ", ".join(
+        f"{column(name)} = {_text(new)}" for name, new in RESET_ON_RETRY.items()
+    ),
     "count_one": _counting(":counts"),
     "count_many": _counting("v.column6"),
     "repeat_columns": ", ".join(Repeat.__struct_fields__),

@@ -84,6 +84,7 @@ local function parsed(q, id, fixed, live)
   assert(is_number(r.limit) and r.limit > 0 and is_number(r.unique_for))
   assert(type(r.when_busy) == 'string')
   assert(type(r.resource or '') == 'string' and type(r.unique or '') == 'string')
+  assert(type(r.group or '') == 'string')
   if r.state == State.BLOCKED then -- before 0.2 a job could only wait at its resource key
     r.blocked_at = r.blocked_at or r.resource
     assert(type(r.blocked_at) == 'string')

@@ -38,7 +38,7 @@ local function settle_one(q, id, token, verdict, result, now)
   local r = load(q, id)
   if not has_token(r, token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
-    named, unstarted, signal, told = unpack(cmsgpack.unpack(verdict), 1, 16)
+    named, unstarted, signal, told, group = unpack(cmsgpack.unpack(verdict), 1, 17)
   local asked_state = r.asked and STATE_AFTER[r.asked]
   r.asked = asked_state and r.asked or false -- what cannot be read was not asked
   if kind == TimelineKind.NONE and r.asked then kind = state end
@@ -55,6 +55,7 @@ local function settle_one(q, id, token, verdict, result, now)
     elseif state == State.SUCCEEDED and result ~= '' then
       keep_text(q, r, 'result', result:sub(2))
     end
+    r.group = state_after == State.FAILED and group or false
     finish(q, r, state_after, keep, now)
   else
     put_back(q, r, state_after, wait, at, now, signal)

@@ -5,13 +5,15 @@
 --              of its group (see shares)
 --   blocked    blocked, waiting:KEY (sorted by priority and due time), waited
 --   running    lease (sorted by the end of the lease), holders:KEY and held for each of its keys
---   ended      the set of its state (sorted by the time of its end), expiry
+--   ended      the set of its state (sorted by the time of its end), expiry; of a failed job also
+--              the set of its group
 
 -- include use_priority
 -- include id_index
 -- include unique_keys
 -- include notify
 -- include shares
+-- include dead_groups
 
 -- 2^48. A score has the priority above the due time, and is still exact in a double.
 local PRIORITY_STEP = 281474976710656
@@ -82,6 +84,7 @@ local function remove_from_indexes(q, r)
   else
     call('ZREM', q[r.state], r.handle)
     call('ZREM', q.expiry, r.handle)
+    if r.state == State.FAILED then leave_group(q, r.group or '', r.handle) end
   end
 end
 
@@ -103,6 +106,7 @@ local function add_to_indexes(q, r)
   else
     call('ZADD', q[r.state], r.finished, r.handle)
     call('ZADD', q.expiry, r.expires, r.handle)
+    if r.state == State.FAILED then enter_group(q, r.group or '', r.finished, r.handle) end
   end
 end
 
@@ -139,6 +143,7 @@ local function set_aside(q, r, handle, now, why)
     call('ZREM', due_of(q, priority), handle)
   end
   call('ZADD', q.failed, now, handle)
+  enter_group(q, '', now, handle)
   call('ZADD', q.expiry, now + SET_ASIDE_RETENTION_MS, handle)
   call('HSETNX', q.error, r.id, why or UNREADABLE_ERROR)
 end
