@@ -30,6 +30,7 @@ from mita.model.dead_group import DeadGroup
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
 from mita.model.gate import StoredLimit
+from mita.model.history import HistoryPoint
 from mita.model.job import WhenBusy
 from mita.model.limits import Key, Rate
 from mita.model.outcome import Answer
@@ -107,6 +108,7 @@ __all__ = [
     "FlowStep",
     "GroupFlow",
     "Handle",
+    "HistoryPoint",
     "Holder",
     "Jitter",
     "Job",

@@ -16,7 +16,7 @@ STORES = ("memory", "sqlite", "postgres", "redis", "nats")
 PLAN = """\
 store connection context codec
 enqueue claim settle leases amend once resources unique repeats
-inspect control audit maintenance doctor notify pubsub"""
+inspect control audit maintenance doctor notify pubsub history"""
 FILES = set(PLAN.split())
 ROOT = Path(mita.__path__[0])
 

@@ -41,6 +41,7 @@ PROMISED = [
     "FlowStep",
     "GroupFlow",
     "Handle",
+    "HistoryPoint",
     "Holder",
     "Jitter",
     "Job",

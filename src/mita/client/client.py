@@ -39,6 +39,7 @@ from .enqueue import JobSender, TransactionalSender
 from .flow_records import page_of_flows
 from .flow_run import FlowRun, FlowTools
 from .flows import Flow, GroupFlow, Link, chain, group
+from .history import RunHistory
 from .inspect import Inspection
 from .queue_control import QueueControl
 from .repeat_spec import RepeatChoices
@@ -50,7 +51,7 @@ log = logging.getLogger("mita.client")
 R = TypeVar("R")
 
 
-class Client(Inspection, Bulk, QueueControl, Auditing):
+class Client(Inspection, RunHistory, Bulk, QueueControl, Auditing):
     """The methods of an app that need a store.
 
     A method that asks something of a job returns an `Answer`: `done`; `asked` (the job is running:

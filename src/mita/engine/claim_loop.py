@@ -18,7 +18,6 @@ from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import SECOND, Wait
 from mita.ports.store import ASKED, EVENTS, REPEATS
 from mita.rules.claim_size import CALL_JOBS, jobs_to_claim, rotate, smooth
-from mita.rules.judge import RELEASE
 
 from .backoff import StoreBackoff
 from .context import WorkerContext
@@ -56,7 +55,6 @@ class ClaimLoop:
         self._calls = 0
         self._measured_at, self._measured = time.monotonic(), 0
         self.rate = 0.0  # finished runs per second
-        self.ended: Counter[str] = Counter()  # runs by queue; read by the lease keeper's thread
         self.leaving = False
         self.settling: list[Settlement] = []  # in the call that is under way, or in the last one
         self.stale = 0
@@ -182,7 +180,7 @@ class ClaimLoop:
         if batch:
             if not all(took):
                 took = [self._took(one, took) for one, took in zip(batch, took, strict=True)]
-            self.ended.update([one.claim.queue for one in batch if one.verdict is not RELEASE])
+            self._context.tally.settled(batch, took)
             if all(took):
                 signal.took = took
             else:

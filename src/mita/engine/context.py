@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from mita.events import Emit
 from mita.model.time import Wait
@@ -13,13 +13,14 @@ from mita.rules.judge import Retention
 from mita.settings import WorkerSettings
 from mita.tasks import Task
 
+from .run_tally import RunTally
 from .shared_values import SharedValues
 
 
 class WorkerContext(Struct, frozen=True, kw_only=True):
     """The store of one worker, what it runs and how, and where it reports what happens. `id` is new
     for each start of a worker; `lease` is that of the settings in milliseconds; `shared` are the
-    values that its runs share."""
+    values that its runs share; `tally` counts them."""
 
     id: str
     store: Store
@@ -30,3 +31,4 @@ class WorkerContext(Struct, frozen=True, kw_only=True):
     clock: StoreClock
     emit: Emit
     shared: SharedValues
+    tally: RunTally = field(default_factory=RunTally)

@@ -246,7 +246,9 @@ class Executor(HeldRuns):
                 log_success(claim, self._success_level, seconds)
             # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
-            settlement = Settlement(claim, verdict, seconds, stop is Stop.CANCELLED, start)
+            settlement = Settlement(
+                claim, verdict, seconds, stop is Stop.CANCELLED, start, waited=execution.waited
+            )
             if self.flows.is_used and is_step(claim.id):
                 if execution.span is not None:
                     settlement = replace(settlement, span=span_id(execution.span))

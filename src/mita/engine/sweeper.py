@@ -53,6 +53,7 @@ class Sweeper:
             settlements = await recovered(store, settlements, context.retention)
             batch, took = await settle(store, settlements, context.retention)
             context.emit(RunsSettled(batch, took, context.id, lost[-1].at))
+            context.tally.lost(batch, took)
             await report_repeats(store, batch, took, context.emit)
             for one in await conclude_settled(store, batch, took, context.retention):
                 context.emit(one)

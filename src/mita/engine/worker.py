@@ -25,12 +25,13 @@ from mita.sync import runs_jobs
 from mita.tasks import Task
 from mita.tasks.injection import Wiring
 
-from .backoff import reach
+from .backoff import reach, within
 from .blocking import run_until_stopped
 from .claim_loop import ClaimLoop
 from .context import WorkerContext
 from .emptiness import is_empty
 from .executor import Executor
+from .history_writer import HistoryWriter
 from .lease_keeper import LeaseKeeper
 from .processes import ProcessPlan
 from .rates import Rates
@@ -43,6 +44,7 @@ log = logging.getLogger("mita.worker")
 
 CANCEL_GRACE_S = 2.0  # for a handler to clean up when it is cancelled
 LAST_SETTLE_S = 2.0  # for the store to take back the jobs that did not end
+LAST_COUNT_S = 1.0  # for the store to add the last runs to the history
 
 
 class Worker:
@@ -131,6 +133,9 @@ class Worker:
                 shared=shared,
             )
             self._assemble(context)
+            stack.push_async_callback(
+                within, LAST_COUNT_S, "count the last runs", self._history.close
+            )
             stack.push_async_callback(self._executor.close)
             # handler processes import the app, which may take long
             if not await self._unless_stopped(self._executor.prepare()):
@@ -152,6 +157,7 @@ class Worker:
         self._scheduler = Scheduler(
             store, settings.poll, lock, self.id, context.emit, context.retention.failed
         )
+        self._tally, self._history = context.tally, HistoryWriter(context.tally, store)
         self._executor = Executor(context, self.processes)
         is_over = partial(self._is_over, context) if settings.until_empty else None
         self._claim_loop = ClaimLoop(context, self._executor, is_over)
@@ -226,6 +232,7 @@ class Worker:
         """What runs beside the claim loop until the worker stops."""
         on_topic = {ASKED: self._lease_keeper.beat_now, REPEATS: self._scheduler.look_now}
         helpers = [self._claim_loop.listen(on_topic), Sweeper(context, self._keep_most).run()]
+        helpers.append(self._history.run())
         if self._settings.schedule:
             helpers.append(self._scheduler.run())
         if self._outbox is not None:
@@ -261,7 +268,7 @@ class Worker:
     def _describe(self) -> WorkerView:
         """Returns what `mita workers` shows. The lease keeper's thread calls it, so it only
         reads."""
-        rates, window = self._rates.measure(self._claim_loop.ended)
+        rates, window = self._rates.measure(self._tally.ended)
         return WorkerView(
             id=self.id,
             name=self.name,

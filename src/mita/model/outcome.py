@@ -102,7 +102,8 @@ class Settlement(Struct, frozen=True, gc=False):
     """The result of one claim. A store reads only the verdict. The rest is for events: how many
     `seconds` the run took, `was_cancelled` (then the job ends as cancelled, whatever the verdict
     is), and its `start`, if no event has reported that yet; and for flows: the steps that the run
-    has `added`, and its `span`, if runs are traced."""
+    has `added`, and its `span`, if runs are traced. `waited` is how many seconds the claim had
+    waited in the worker when the run started."""
 
     claim: Claim
     verdict: Verdict
@@ -111,6 +112,7 @@ class Settlement(Struct, frozen=True, gc=False):
     start: Start | None = None
     added: AddedSteps | None = None
     span: bytes = b""
+    waited: float = 0.0
 
 
 class Held(StrEnum):

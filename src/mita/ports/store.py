@@ -38,6 +38,7 @@ from mita.model.view import (
 )
 
 from .audit import AuditLog
+from .history import History
 from .pubsub import PubSub
 from .schedulers import Leadership, RepeatStore
 
@@ -269,6 +270,7 @@ class Store(
     Wakeups,
     PubSub,
     AuditLog,
+    History,
     Protocol,
 ):
     """The whole contract.

@@ -8,6 +8,7 @@ from mita.rules.gates import ONE_MS_US
 
 from .audit import prune_audit
 from .context import MemoryContext
+from .history import prune_history
 from .state.memory_state import MemoryRecord
 
 
@@ -44,6 +45,7 @@ def prune(context: MemoryContext, limit: int, most: int) -> int:
         for key, level in state.rates.items()
         if key in waited_for or level.tat_us > context.now * ONE_MS_US
     }
+    prune_history(context)
     return deleted
 
 

@@ -24,6 +24,7 @@ from . import (
     control,
     doctor,
     enqueue,
+    history,
     inspect,
     leases,
     maintenance,
@@ -159,3 +160,6 @@ class MemoryStore:
     subscribed_queues = atomic(pubsub.subscribed_queues)
     _add_subscription = atomic(pubsub.add)
     _remove_subscription = atomic(pubsub.remove)
+
+    count_runs = atomic(history.count_runs)
+    run_history = atomic(history.run_history)

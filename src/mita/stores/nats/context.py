@@ -1,6 +1,7 @@
 """What the verbs of one open store work with."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ HEADER_BYTES = 2048  # of a message, reserved for headers: they name two subject
 NAME_BYTES = 2048  # of a record, reserved for the names and keys of a job
 # How long until all messages of a batch can be read; one of a thousand takes a tenth of it.
 BATCH_VISIBLE_S = 0.2
+HISTORY_SLOTS = 16  # messages for the history of one minute; writers of one slot may collide
 
 
 async def _no_fail_point(_: str) -> None:
@@ -52,6 +54,7 @@ class NatsContext:
         self.consumers: set[QueuePriority] = set()  # that are known to exist
         self.leaderless: set[QueuePriority] = set()  # whose consumer did not answer the last pull
         self.ageing: Wait | None = None  # `NatsStore.ageing`
+        self.history_slot = random.randrange(HISTORY_SLOTS)
         # The lane of a queue's, priority's and group's jobs, and until when that is believed.
         self.lanes: dict[tuple[str, int, str], tuple[int, float]] = {}
         self.limited: set[str] = set()  # queues that have a limit, as far as this store knows

@@ -36,6 +36,7 @@ from . import (
     control,
     doctor,
     enqueue,
+    history,
     inspect,
     leases,
     maintenance,
@@ -212,6 +213,9 @@ class NatsStore:
     # events
     publish = verb(pubsub.publish)
     subscribed_queues = verb(pubsub.subscribed_queues)
+    # history
+    count_runs = verb(history.count_runs)
+    run_history = verb(history.run_history)
 
 
 def parse(url: str, namespace: str = "mita", clock: Clock | None = None) -> NatsStore:

@@ -52,6 +52,7 @@ def prune(_: PostgresContext, limit: int, most: int) -> RoundTrips[int]:
         query("prune_messages", keep=MESSAGE_RETENTION),
         query("prune_subscriptions"),
         prune_audit(),
+        query("prune_history"),
         last=True,
     )
     return int(gone)

@@ -35,6 +35,7 @@ from . import (
     control,
     doctor,
     enqueue,
+    history,
     inspect,
     leases,
     maintenance,
@@ -157,6 +158,9 @@ class PostgresStore(UserTransactionVerbs):
     # events
     publish = on_short(pubsub.publish, repeatable=False)
     subscribed_queues = on_short(pubsub.subscribed_queues)
+    # history
+    count_runs = on_short(history.count_runs, repeatable=False)
+    run_history = on_read(history.run_history)
 
     @property
     def room(self) -> int:

@@ -25,6 +25,7 @@ from . import (
     control,
     doctor,
     enqueue,
+    history,
     inspect,
     leases,
     maintenance,
@@ -184,3 +185,6 @@ class RedisStore:
     # events
     publish = verb(pubsub.publish)
     subscribed_queues = verb(pubsub.subscribed_queues)
+    # history
+    count_runs = verb(history.count_runs)
+    run_history = verb(history.run_history)

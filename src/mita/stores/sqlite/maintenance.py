@@ -21,6 +21,7 @@ from .audit import prune_audit
 from .codec import is_text
 from .context import SqliteContext
 from .file.statements import migrations, read
+from .history import prune_history
 from .settle import delete
 
 # ------------------------------------------------------------ prune
@@ -41,6 +42,7 @@ def prune(context: SqliteContext, limit: int, most: int) -> int:
         context.run(statement, now=now)
     context.run("prune_messages", before=now - MESSAGE_RETENTION)
     prune_audit(context)
+    prune_history(context)
     return deleted
 
 

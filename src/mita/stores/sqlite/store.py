@@ -24,6 +24,7 @@ from . import (
     control,
     doctor,
     enqueue,
+    history,
     inspect,
     leases,
     maintenance,
@@ -141,3 +142,6 @@ class SqliteStore:
 
     publish = written(pubsub.publish, durable=False)
     subscribed_queues = read(pubsub.subscribed_queues)
+
+    count_runs = written(history.count_runs, durable=False)
+    run_history = read(history.run_history)

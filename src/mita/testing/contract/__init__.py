@@ -54,6 +54,7 @@ from . import (
     enqueue,
     fire,
     groups,
+    history,
     holds,
     inspect,
     leases,
@@ -127,6 +128,7 @@ PROMISES: tuple[ModuleType, ...] = (
     notify,
     pubsub,
     audit,
+    history,
 )
 
 TESTS: dict[str, Callable[..., Awaitable[None]]] = {

@@ -80,6 +80,8 @@ class Content(Struct):
     repeats: dict[str, Repeat] = field(default_factory=dict)
     workers: dict[str, tuple[WorkerView, Moment]] = field(default_factory=dict)
     locks: dict[str, Until] = field(default_factory=dict)
+    # the length of a minute or an hour, its start, queue and task, and the numbers
+    history: dict[tuple[Wait, Moment, str, str], list[int]] = field(default_factory=dict)
     notified: dict[str, int] = field(default_factory=dict)  # how often each topic was notified
     subscribers: dict[str, tuple[str | None, Moment]] = field(default_factory=dict)
     audit: dict[str, AuditEntry] = field(default_factory=dict)

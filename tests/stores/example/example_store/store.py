@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from mita.model.audit import AuditEntry
 from mita.model.flow import Arrival
 from mita.model.gate import StoredLimit
+from mita.model.history import RunCounts, StoredCounts
 from mita.model.job import Claim, Job, NewJob, Receipt
 from mita.model.outcome import (
     Answer,
@@ -39,7 +40,7 @@ from mita.ports.store import ASKED, REPEATS, SILENCE_S, Can, OnceValue
 from mita.rules.audit import AUDIT_ENTRIES, AUDIT_KEEP, matches
 from mita.rules.timeline import for_people
 
-from . import claim, keys, repeats, views
+from . import claim, history, keys, repeats, views
 from . import jobs as verbs
 from .file import Content, ContentFile, Until
 
@@ -346,6 +347,18 @@ class ExampleStore:
                 self._seen |= {topic: notified[topic] for topic in new}
                 return frozenset(new)
             await asyncio.sleep(min(POLL_S, max(0.0, end - time.monotonic())))
+
+    # ------------------------------------------------------------ history of runs
+
+    async def count_runs(self, counts: Sequence[RunCounts]) -> None:
+        async with self._change() as content:
+            history.add(content, counts)
+
+    async def run_history(
+        self, since: Moment, hourly: bool, queue: str | None, task: str | None
+    ) -> list[StoredCounts]:
+        async with self._change() as content:
+            return history.shown(content, since, hourly, queue, task)
 
     # ------------------------------------------------------------ publish and subscribe
 

@@ -11,6 +11,7 @@ from mita.rules.dead_groups import counted, merged
 from mita.rules.gates import ONE_MS_US, keys_of, next_token_at, tokens_left
 from mita.rules.matching import matches, shown_as
 
+from . import history
 from .file import Content, Key, Level, Until
 from .keys import is_on_hold
 from .order import in_order, is_due
@@ -131,6 +132,7 @@ def _prune_the_rest(content: Content) -> None:
     }
     for id in [id for id, (_, until) in content.workers.items() if until <= content.now]:
         del content.workers[id]
+    history.prune(content)
 
 
 def _delete_over(content: Content, kept: dict[Any, Until]) -> None:

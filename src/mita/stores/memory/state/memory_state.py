@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from mita import forks
 from mita.model.audit import AuditEntry
 from mita.model.gate import StoredLimit
+from mita.model.history import SPANS_KEPT_MS
 from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
 from mita.model.repeat import Repeat
@@ -89,5 +90,9 @@ class MemoryState:
         self.workers: dict[str, LiveWorker] = {}
         self.locks: dict[str, LockHolder] = {}
         self.audit: list[AuditEntry] = []  # by id
+        # by the length of a minute or an hour: its start, queue and task, and the numbers
+        self.history: dict[Wait, dict[tuple[Moment, str, str], list[int]]] = {
+            span: {} for span in SPANS_KEPT_MS
+        }
         self.subscriptions: dict[Subscription, asyncio.AbstractEventLoop] = {}
         self.notifiers: set[Callable[[set[str]], None]] = set()

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from hashlib import sha256
 
+from mita.model.time import Moment, Wait
 from mita.stores.nats.codec import LANE_SLOTS, MOST_LANES
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
@@ -37,7 +38,7 @@ class RecordKind(StrEnum):
     REPEAT = "e"
     WORKER = "w"
     CLAIM_LIST = "c"
-    ANCHOR = "m"  # one message that is always there
+    ANCHOR = "m"  # one message that is always there, and the history of runs
     LOCK = "l"
     WAKE = "t"  # when the next job at a rate may be woken
     QUEUE_USE = "n"  # the limit of a queue, and what runs in it
@@ -234,6 +235,12 @@ class Subjects:
     def worker(self, id: str) -> str:
         """The heartbeat of a worker."""
         return f"{self.root}.{RecordKind.WORKER}.{token(id)}"
+
+    def history(self, span: Wait, at: Moment, slot: int | None = None) -> str:
+        """The counts of the minute or hour that began `at`, in one slot or in all."""
+        return (
+            f"{self.root}.{RecordKind.ANCHOR}.history.{span}.{at}.{'*' if slot is None else slot}"
+        )
 
     def claim_list(self, list_id: str) -> str:
         """The list of jobs that were claimed together."""

@@ -7,6 +7,7 @@ States, kinds of timeline lines, guards and fields of a record come from `mita.m
 from collections.abc import Iterable
 
 from mita.model.gate import LONGEST_INTERVAL_US
+from mita.model.history import SPANS_KEPT_MS
 from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, PRIORITIES, Asked, State
 from mita.model.outcome import PrioritiseJob, RewriteJob, TimelineKind
 from mita.model.repeat import Repeat, RepeatState
@@ -14,6 +15,7 @@ from mita.model.time import DAY, LATEST
 from mita.rules.asked import STATE_AFTER, kind_after, may_ask
 from mita.rules.busy import REPLACED_NOTE
 from mita.rules.durable import ARRIVAL
+from mita.rules.history import NUMBERS
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.postgres.codec import CLAIM_TEXTS, SHOWN_TEXTS
@@ -93,6 +95,15 @@ FRAGMENTS = {
     **CLAIM_TEXTS,
     **SHOWN_TEXTS,
     **INSERT_TEXTS,
+    # the history of runs
+    "history_numbers": ", ".join(NUMBERS),
+    "history_given": ", ".join(f"v.{name}" for name in NUMBERS),
+    "history_found": ", ".join(f"h.{name}" for name in NUMBERS),
+    "history_arrays": ", ".join(f"%({name})s::text::bigint[]" for name in NUMBERS),
+    "history_sums": ", ".join(f"{name} = h.{name} + excluded.{name}" for name in NUMBERS),
+    "history_spans": ", ".join(
+        f"({span}::bigint, {kept}::bigint)" for span, kept in SPANS_KEPT_MS.items()
+    ),
     # bounds
     "active": _text(RepeatState.ACTIVE),
     "paused": _text(RepeatState.PAUSED),

@@ -8,6 +8,7 @@ where it is used, and only then. `SETS` are needed more often, and made once in 
 from typing import Any
 
 from mita.model.gate import LONGEST_INTERVAL_US, MOST_HOLDERS
+from mita.model.history import HOURS_KEPT_MS, MINUTES_KEPT_MS
 from mita.model.job import (
     DEFAULT_PRIORITY,
     NORMAL_WEIGHT_THOUSANDTHS,
@@ -31,7 +32,7 @@ from mita.model.outcome import (
 )
 from mita.model.record import DisplayState
 from mita.model.repeat import RepeatState
-from mita.model.time import LATEST
+from mita.model.time import HOUR, LATEST, MINUTE
 from mita.ports.store import ASKED, REPEATS
 from mita.rules.asked import STATE_AFTER, may_ask
 from mita.rules.busy import (
@@ -72,6 +73,10 @@ NUMBERS = {
     "SET_ASIDE_RETENTION_MS": SET_ASIDE_KEEP,
     "PAGE_INDEX_RETENTION_MS": 600_000,  # how long ids stay sorted after a page was read
     "CALL_RETENTION_MS": 600_000,  # how long the answer to a call is kept for a repetition
+    "MINUTE_MS": MINUTE,
+    "HOUR_MS": HOUR,
+    "MINUTES_KEPT_MS": MINUTES_KEPT_MS,
+    "HOURS_KEPT_MS": HOURS_KEPT_MS,
     "MOST_HOLDERS": MOST_HOLDERS,
     "LONGEST_INTERVAL_US": LONGEST_INTERVAL_US,
     "ONE_MS_US": ONE_MS_US,

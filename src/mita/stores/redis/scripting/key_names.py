@@ -89,6 +89,9 @@ NAMESPACE_KEYS = {
     "shared_once_ends": "sorted set of these names, by the end of their retention",
     "audit": "sorted set of the ids of the entries of the audit log, by name",
     "audit_entries": "hash: id -> the time of an entry in 15 digits, and the packed entry",
+    "history_minutes": "followed by the start of a minute: hash: queue and task -> how their runs "
+    "ended; the server deletes it",
+    "history_hours": "the same for an hour",
 }
 # Version 0.1 had other names for these keys. They stay in Redis, because there is data under them:
 # a rename would have to find the key of every job, while other processes use it.

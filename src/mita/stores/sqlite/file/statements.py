@@ -16,6 +16,7 @@ from mita.model.outcome import PrioritiseJob, RewriteJob, TimelineEntry, Timelin
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
 from mita.rules.durable import ARRIVAL
+from mita.rules.history import NUMBERS
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
 from mita.stores.shared.sql import JOB_COLUMNS, column
@@ -81,6 +82,8 @@ FILLED_IN = {
     "count_one": _counting(":counts"),
     "count_many": _counting("v.column6"),
     "repeat_columns": ", ".join(Repeat.__struct_fields__),
+    "history_numbers": ", ".join(NUMBERS),
+    "history_sums": ", ".join(f"{name} = {name} + excluded.{name}" for name in NUMBERS),
     "timeline_columns": ", ".join(TimelineEntry.__struct_fields__),
 }
 
