@@ -188,6 +188,9 @@ class SharedOnceRecord(Struct, array_like=True):
     until: Moment
 
 
+HistoryRow: TypeAlias = tuple[str, str, list[int]]  # queue, task, and the numbers
+
+
 class WorkerRecord(Struct, array_like=True):
     """A worker's last heartbeat, and until when it counts as alive."""
 

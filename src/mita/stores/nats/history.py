@@ -6,12 +6,9 @@ slot, so that many workers seldom change the same message at once."""
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from mita.model.history import MOST_PAIRS, SPANS_KEPT_MS, RunCounts, StoredCounts
 from mita.model.time import Moment
 from mita.rules.history import (
-    NUMBERS,
     OTHERS,
     begin,
     first_shown,
@@ -21,17 +18,15 @@ from mita.rules.history import (
     summed,
     totals,
 )
-from mita.rules.readable import BAD
 
-from .codec import pack
+from .codec import HistoryRow, pack
 from .context import HISTORY_SLOTS, NatsContext
+from .stream.decode import decode_history
 from .stream.job_records import TTL, whole_seconds
 from .stream.reader import ANSWER_MESSAGES
 from .stream.transaction import StreamTransaction, transact
 
 READ_SPANS = ANSWER_MESSAGES // HISTORY_SLOTS - 1  # minutes or hours that one request reads
-Row = tuple[str, str, list[int]]
-_decode = msgspec.msgpack.Decoder(list[Row]).decode
 
 
 async def count_runs(context: NatsContext, counts: Sequence[RunCounts]) -> None:
@@ -49,12 +44,12 @@ async def _add(tx: StreamTransaction, added: Mapping[tuple[str, str], list[int]]
     }
     await tx.read(subjects.values())
     for span, subject in subjects.items():
-        body = _packed(_rows(await tx.body(subject)), added, context.max_record)
+        body = _packed(decode_history(await tx.body(subject)), added, context.max_record)
         tx.put(subject, body, TTL % whole_seconds(SPANS_KEPT_MS[span] + 2 * span))
 
 
 def _packed(
-    before: Iterable[Row], added: Mapping[tuple[str, str], list[int]], most_bytes: int
+    before: Iterable[HistoryRow], added: Mapping[tuple[str, str], list[int]], most_bytes: int
 ) -> bytes:
     """The sums, as one message. Pairs that do not fit in are counted together."""
     most = MOST_PAIRS
@@ -87,17 +82,8 @@ async def run_history(
     found: dict[tuple[Moment, str, str], list[int]] = {}
     for message in (message for answer in answers for message in answer):
         at = wanted[f"{message.subject.rpartition('.')[0]}.*"]
-        for name, of_task, numbers in _rows(message.body):
+        for name, of_task, numbers in decode_history(message.body):
             if is_wanted(name, of_task, queue, task):
                 row = at, name, of_task
                 found[row] = summed(found.get(row), numbers)
     return [stored_counts(*row, numbers) for row, numbers in sorted(found.items())]
-
-
-def _rows(body: bytes) -> list[Row]:
-    """The counts in a message; none if it cannot be read."""
-    try:
-        rows = _decode(body) if body else []
-    except BAD:
-        return []
-    return [row for row in rows if len(row[2]) == len(NUMBERS)]

@@ -16,12 +16,14 @@ from mita.model.job import DEFAULT_PRIORITY, Job, State
 from mita.model.repeat import Repeat
 from mita.model.time import Moment
 from mita.rules.gates import keys_of
+from mita.rules.history import NUMBERS
 from mita.rules.readable import BAD, UNKNOWN, UNREADABLE, salvaged, unreadable, unreadable_repeat
 from mita.rules.states import TERMINAL
 from mita.stores.nats.codec import (
     NO_JOB,
     AuditRecord,
     ClaimListRecord,
+    HistoryRow,
     LanesRecord,
     LockRecord,
     NatsJob,
@@ -52,6 +54,7 @@ _decode_worker = msgspec.msgpack.Decoder(WorkerRecord).decode
 _decode_lock = msgspec.msgpack.Decoder(LockRecord).decode
 _decode_claim_list = msgspec.msgpack.Decoder(ClaimListRecord).decode
 _decode_audit = msgspec.msgpack.Decoder(AuditRecord).decode
+_decode_history = msgspec.msgpack.Decoder(list[HistoryRow]).decode
 _decode_repeat = msgspec.msgpack.Decoder(Repeat).decode
 _decode_any = msgspec.msgpack.Decoder().decode
 
@@ -70,6 +73,7 @@ SMALL_RECORDS: dict[RecordKind, Callable[[bytes], object]] = {
     RecordKind.QUEUE_USE: _decode_queue_use,
     RecordKind.LANES: _decode_lanes,
     RecordKind.AUDIT: _decode_audit,
+    RecordKind.HISTORY: _decode_history,
 }
 
 ALL_PRIORITIES = tuple(range(10))
@@ -227,6 +231,15 @@ def decode_shared_once(body: bytes) -> SharedOnceRecord:
         raise StoreError(
             f"a `once` value for all jobs cannot be read: {error}", transient=False
         ) from error
+
+
+def decode_history(body: bytes) -> list[HistoryRow]:
+    """Returns the counts of a minute or an hour; none if they cannot be read."""
+    try:
+        rows = _decode_history(body) if body else []
+    except BAD:
+        return []
+    return [row for row in rows if len(row[2]) == len(NUMBERS)]
 
 
 def decode_worker(body: bytes) -> WorkerRecord | None:

@@ -38,12 +38,13 @@ class RecordKind(StrEnum):
     REPEAT = "e"
     WORKER = "w"
     CLAIM_LIST = "c"
-    ANCHOR = "m"  # one message that is always there, and the history of runs
+    ANCHOR = "m"  # one message that is always there
     LOCK = "l"
     WAKE = "t"  # when the next job at a rate may be woken
     QUEUE_USE = "n"  # the limit of a queue, and what runs in it
     LANES = "f"  # the lanes of a queue's groups of `fair`
     AUDIT = "a"  # entries of the audit log
+    HISTORY = "y"  # how many runs ended in a minute or an hour
 
 
 # Kinds that are not in streams of older schemas, and the first schema that has them.
@@ -52,6 +53,7 @@ KINDS_SINCE = {
     RecordKind.QUEUE_USE: "4",
     RecordKind.LANES: "4",
     RecordKind.AUDIT: "5",
+    RecordKind.HISTORY: "5",
 }
 AUDIT_BUCKET_DIGITS = 6  # of an entry's id, in its subject: those of about five hours share one
 
@@ -238,9 +240,7 @@ class Subjects:
 
     def history(self, span: Wait, at: Moment, slot: int | None = None) -> str:
         """The counts of the minute or hour that began `at`, in one slot or in all."""
-        return (
-            f"{self.root}.{RecordKind.ANCHOR}.history.{span}.{at}.{'*' if slot is None else slot}"
-        )
+        return f"{self.root}.{RecordKind.HISTORY}.{span}.{at}.{'*' if slot is None else slot}"
 
     def claim_list(self, list_id: str) -> str:
         """The list of jobs that were claimed together."""
