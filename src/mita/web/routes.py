@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from . import live, login
-from .pages import audit, job, jobs, overview, queues, static
+from .pages import audit, dead, job, jobs, overview, queues, static
 from .roles import Role
 from .visit import Handler
 
@@ -29,5 +29,6 @@ ROUTES = (
     Route("GET", "/jobs/{id}", job.show),
     Route("POST", "/jobs/{id}/act", job.act, Role.OPERATE),
     Route("POST", "/queues/act", queues.act, Role.OPERATE),
+    Route("GET", "/dead", dead.show),
     Route("GET", "/audit", audit.show),
 )

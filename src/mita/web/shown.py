@@ -1,6 +1,6 @@
 """How templates show times, states, numbers and values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from mita.model.time import SECOND, Wait
 from mita.rules.display import limit_text, rate_text, span
 from mita.rules.words import brief, first_line, per_second, relative, when
 
-from .svg import job_timeline, state_mark
+from .svg import job_timeline, sparkline, state_mark
 
 MOST_VALUE_CHARACTERS = 20_000
 _SHORT_ID_CHARACTERS = 12
@@ -76,6 +76,11 @@ def timeline(job: JobRecord, now: datetime) -> Markup:
     return Markup(job_timeline(job, now))  # noqa: S704 - all text in pictures is escaped
 
 
+def spark(values: Sequence[float], label: str, css: str = "series-failed") -> Markup:
+    """A row of numbers as a small picture."""
+    return Markup(sparkline(values, label, css=css))  # noqa: S704 - all text in pictures is escaped
+
+
 def value(given: Any) -> str:
     """A value of a job as JSON for people, cut if it is long."""
     text = msgspec.json.format(msgspec.json.encode(given, enc_hook=repr), indent=2).decode()
@@ -105,6 +110,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "rate_text": rate_text,
     "short_id": short_id,
     "span": span,
+    "spark": spark,
     "state_tag": state_tag,
     "timeline": timeline,
     "value": value,
