@@ -11,6 +11,7 @@ from mita.errors import MitaError
 from . import (
     amend,
     arguments,
+    audit,
     check,
     completion,
     dead,
@@ -99,6 +100,7 @@ def grammar() -> Parser:
         queues,
         limits,
         repeats,
+        audit,
         check,
         doctor,
         completion,

@@ -1,9 +1,5 @@
 """Changing jobs: `reschedule`, `cancel`, `retry`, `delete`."""
 
-import argparse
-import getpass
-import os
-import socket
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -17,8 +13,9 @@ from .context import CommandContext, store_command
 from .exits import Exit, NotFound
 from .flows import FLOW_COMMANDS, change_flow, is_flow
 from .inspect import filters
-from .parser import Commands, time_options
+from .parser import Commands, reason_option, time_options
 from .screen import Report
+from .who import timeline_note
 
 _IDS = "job ids, or their first digits"
 _IDS_OF_FLOWS = "ids of jobs or of whole flows, or their first digits; FLOW.7 is step 7 of a flow"
@@ -42,9 +39,7 @@ def add(commands: Commands) -> None:
     )
     reschedule.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
     time_options(reschedule, required=True)
-    reschedule.add_argument(
-        "--reason", default="", help="stored in the job's timeline, with your user name"
-    )
+    reason_option(reschedule, timeline=True)
     bulk_options(reschedule)
     filters(reschedule, states=[*_LIVE, *_DEAD])
     cancel = commands.add(
@@ -54,9 +49,7 @@ def add(commands: Commands) -> None:
         rest="ids",
     )
     cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS_OF_FLOWS)
-    cancel.add_argument(
-        "--reason", default="", help="stored in the job's timeline, with your user name"
-    )
+    reason_option(cancel, timeline=True)
     bulk_options(cancel)
     filters(cancel, states=_LIVE)
     retry = commands.add(
@@ -67,9 +60,7 @@ def add(commands: Commands) -> None:
     )
     retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS_OF_FLOWS)
     time_options(retry)
-    retry.add_argument(
-        "--reason", default="", help="stored in the job's timeline, with your user name"
-    )
+    reason_option(retry, timeline=True)
     bulk_options(retry, "all jobs that match (failed jobs, unless --state is given)")
     filters(retry, states=_DEAD)
     delete = commands.add(
@@ -79,27 +70,15 @@ def add(commands: Commands) -> None:
         rest="ids",
     )
     delete.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
+    reason_option(delete)
     bulk_options(delete)
     filters(delete, states=[DisplayState.SUCCEEDED.value, *_DEAD])
-
-
-def timeline_note(options: argparse.Namespace) -> str:
-    """The note for the timeline: the reason, if one was given, and the name of the user."""
-    return f"{options.reason}; {_user()}" if options.reason else _user()
-
-
-def _user() -> str:
-    try:
-        return f"by {getpass.getuser()} on {socket.gethostname()}"
-    except (OSError, KeyError, ImportError):  # a user without a name
-        number = f" {os.getuid()}" if hasattr(os, "getuid") else ""
-        return f"by user{number} on {socket.gethostname()}"
 
 
 def _when(context: CommandContext) -> dict[str, Any]:
     """The new time and the reason, as the options name them."""
     options = context.options
-    return {"at": options.at, "after": options.after, "reason": timeline_note(options)}
+    return {"at": options.at, "after": options.after, "reason": timeline_note(options.reason)}
 
 
 async def reschedule_jobs(context: CommandContext) -> Report:
@@ -114,9 +93,11 @@ async def cancel_jobs(context: CommandContext) -> Report:
     """Run `mita cancel`."""
     if by_filter(context):
         return await change_matching(
-            context, partial(context.app.cancel_many, reason=timeline_note(context.options))
+            context, partial(context.app.cancel_many, reason=timeline_note(context.options.reason))
         )
-    return await _each(context, partial(context.app.cancel, reason=timeline_note(context.options)))
+    return await _each(
+        context, partial(context.app.cancel, reason=timeline_note(context.options.reason))
+    )
 
 
 async def retry_jobs(context: CommandContext) -> Report:
@@ -170,5 +151,5 @@ async def _answer(
     except NotFound:
         return id_text, Answer.UNKNOWN, ""
     if context.options.command in FLOW_COMMANDS and await is_flow(context, id):
-        return id, *await change_flow(context, id, timeline_note(context.options))
+        return id, *await change_flow(context, id, timeline_note(context.options.reason))
     return id, await change(id), ""

@@ -3,13 +3,13 @@
 from mita.errors import UsageError
 from mita.model.outcome import Answer
 
-from .amend import timeline_note
 from .answers import in_words
 from .argtypes import named_arguments
 from .context import CommandContext, store_command
 from .exits import Exit, NotFound
-from .parser import Commands
+from .parser import Commands, reason_option
 from .screen import Report
+from .who import timeline_note
 
 _ABOUT = """Each change is NAME=VALUE. The other arguments stay. A VALUE is used as
 it is where the task takes text; elsewhere it is read as JSON: 42, true,
@@ -28,9 +28,7 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("id", metavar="ID", help="a job id, or its first digits")
     parser.add_argument("changes", metavar="NAME=VALUE", nargs="+", help="an argument to change")
-    parser.add_argument(
-        "--reason", default="", help="stored in the job's timeline, with your user name"
-    )
+    reason_option(parser, timeline=True)
 
 
 async def amend_job(context: CommandContext) -> Report:
@@ -46,7 +44,7 @@ async def amend_job(context: CommandContext) -> Report:
     if job is None:
         raise NotFound(f"job {id} was deleted just now")
     changes = named_arguments(context.app.find_task(job.task), options.changes)
-    answer = await context.app.amend(id, arguments=changes, reason=timeline_note(options))
+    answer = await context.app.amend(id, arguments=changes, reason=timeline_note(options.reason))
     now = await context.app.get(id) if answer is Answer.TOO_LATE else None
     state = now.state.value if now else "no longer in the store"
     words = f"changed: {', '.join(changes)}" if answer is Answer.DONE else ""

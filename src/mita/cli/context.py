@@ -19,6 +19,7 @@ from . import ids
 from .exits import NotFound
 from .loading import load
 from .screen import Report, Screen
+from .who import who
 
 CHOOSE = (
     "choose the store with --app MODULE:APP ($MITA_APP) or --url ($MITA_URL), and its "
@@ -181,6 +182,8 @@ async def run_command(
     async with AsyncExitStack() as stack:
         app = await stack.enter_async_context(open_app(options, options.app, create=creates_store))
         try:
+            if hasattr(options, "reason"):  # it changes something (`parser.reason_option`)
+                stack.enter_context(app.acting(who(), options.reason, via="cli"))
             return await command(CommandContext(app, options, screen, stack))
         except StoreMissing as error:
             raise StoreMissing(f"{error}: {CHOOSE}") from error

@@ -9,7 +9,7 @@ from mita.tasks import Bound
 
 from .argtypes import arguments
 from .context import CommandContext, store_command
-from .parser import Commands, time_options
+from .parser import Commands, reason_option, time_options
 from .screen import Report
 
 _ABOUT = """Each ARG is a value by position, or
@@ -52,6 +52,7 @@ def add(commands: Commands) -> None:
         "--id", help="the id of the job; if there is such a job, nothing is changed"
     )
     time_options(parser)
+    reason_option(parser)
 
 
 async def enqueue(context: CommandContext) -> Report:

@@ -1,22 +1,24 @@
 """Limits of queues and keys: `limit queue`, `limit key`, and `keys`."""
 
 import argparse
+import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from mita.errors import UsageError
 from mita.model.gate import StoredLimit
-from mita.model.limits import Rate, stored_limit
+from mita.model.limits import Rate
 from mita.model.view import ResourceView
 from mita.rules.display import as_datetime, limit_text, rate_text
-from mita.rules.names import check_name
 
 from .argtypes import count, duration
 from .context import CommandContext, store_command
 from .format import relative
 from .limit_data import limit_data, seconds_between_starts
-from .parser import Commands, Parser
+from .parser import Commands, Parser, reason_option
 from .queues import queues_of_key, unknown_queue
 from .screen import Report, listed
 from .table import Column, Table
@@ -56,6 +58,7 @@ def _limit_options(parser: Parser) -> None:
         "--burst", type=count, metavar="N", help="starts at once after a pause (default: 1)"
     )
     parser.add_argument("--none", action="store_true", help="remove the limit")
+    reason_option(parser)
 
 
 def _whole(text: str) -> int:
@@ -105,11 +108,22 @@ def _given(context: CommandContext) -> dict[str, Any]:
     return {"concurrency": options.concurrency, "rate": chosen}
 
 
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep what the client logs from the terminal, until the end of the block."""
+    logger = logging.getLogger("mita.client")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
 async def limit_queue(context: CommandContext) -> Report:
     given, name = _given(context), context.options.queue
     known = [view.name for view in await context.app.queues()]
-    store = await context.store()  # the app's own verb would log what this report says
-    await store.limit([check_name("queue", name)], None, stored_limit(**given))
+    with _unlogged():  # the verb would log what this report says
+        await context.app.limit_queue(name, **given)
     [view] = [view for view in await context.app.queues() if view.name == name]
     word = "" if name in known else unknown_queue(known)
     data = {"queue": name, "known": name in known, "limit": limit_data(view.limit)}

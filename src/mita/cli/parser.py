@@ -171,3 +171,10 @@ def time_options(
         help="seconds, or 30s, 10m, 1h30m, 2d; 0 is now",
     )
     return group
+
+
+def reason_option(parser: argparse.ArgumentParser, *, timeline: bool = False) -> None:
+    """Add `--reason`, which a command has exactly if it changes something: then what it does is
+    recorded in the audit log. `timeline`: the reason is stored with the job, too."""
+    where = "in the job's timeline and in the audit log" if timeline else "in the audit log"
+    parser.add_argument("--reason", default="", help=f"why; stored {where}, with your user name")

@@ -18,7 +18,7 @@ from mita.rules.matching import SHOWN_OF_QUEUED
 from .context import CommandContext, store_command
 from .format import clock, per_second, relative
 from .limit_data import limit_data
-from .parser import Commands, time_options
+from .parser import Commands, reason_option, time_options
 from .screen import Report, listed
 from .table import Column, Table
 
@@ -58,17 +58,20 @@ def add(commands: Commands) -> None:
     ):
         parser = commands.add(name, run, help, rest="queues")
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
+        reason_option(parser)
     hold_parser = commands.add(
         "hold", store_command(hold), "start no job with this resource key until a point in time"
     )
     hold_parser.add_argument("key", metavar="KEY")
     hold_parser.add_argument("--queue", help="only in this queue (default: in all)")
     time_options(hold_parser, at="--until", required=True)
+    reason_option(hold_parser)
     unhold_parser = commands.add(
         "unhold", store_command(unhold), "end a hold: start jobs with this resource key again"
     )
     unhold_parser.add_argument("key", metavar="KEY")
     unhold_parser.add_argument("--queue", help="only in this queue (default: in all)")
+    reason_option(unhold_parser)
     commands.add("workers", store_command(show_workers), "list the workers that are alive")
 
 

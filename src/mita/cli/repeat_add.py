@@ -11,7 +11,7 @@ from .argtypes import count, duration, moment
 from .context import CommandContext, store_command
 from .enqueue import named_task
 from .format import clock
-from .parser import Commands
+from .parser import Commands, reason_option
 from .screen import Report
 
 _ABOUT = """The same KEY again edits it and
@@ -84,6 +84,7 @@ def add(verbs: Commands) -> None:
         "--unique", metavar="KEY", help="make no job while one with this key has not ended"
     )
     job.add_argument("--resource", metavar="KEY", help="at most one job with this key runs at once")
+    reason_option(parser)
 
 
 def pattern_options(group: Any) -> None:

@@ -8,7 +8,7 @@ from mita.model.record import BackfillResult
 
 from .context import CommandContext, store_command
 from .format import counted
-from .parser import Commands
+from .parser import Commands, reason_option
 from .progress import ProgressBar
 from .repeat_fires import known
 from .screen import Report
@@ -37,6 +37,7 @@ def add(verbs: Commands) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="only show the fire times in the range"
     )
+    reason_option(parser)
 
 
 def local_moment(text: str) -> datetime:

@@ -10,7 +10,7 @@ from . import repeat_add, repeat_backfill, repeat_fires
 from .context import CommandContext, store_command
 from .exits import Exit
 from .format import relative
-from .parser import Commands
+from .parser import Commands, reason_option
 from .repeat_fires import known
 from .screen import Report
 from .table import Column, Table
@@ -44,6 +44,7 @@ def add(commands: Commands) -> None:
     ):
         verb = verbs.add(name, store_command(_known(run)), help)
         verb.add_argument("key", metavar="KEY", help="of the repeat")
+        reason_option(verb)
     repeat_backfill.add(verbs)
     repeat_fires.add(verbs)
 

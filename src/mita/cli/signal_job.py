@@ -12,7 +12,7 @@ from mita.model.record import JobRecord
 from .answers import in_words
 from .context import CommandContext, store_command
 from .exits import Exit, NotFound
-from .parser import Commands
+from .parser import Commands, reason_option
 from .screen import Report, listed
 
 _ABOUT = """The handler gets it from job.wait_for(NAME). If the
@@ -36,6 +36,7 @@ def add(commands: Commands) -> None:
         nargs="?",
         help="the value as JSON; - reads it from stdin (default: null)",
     )
+    reason_option(parser)
 
 
 async def signal_job(context: CommandContext) -> Report:

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from mita.errors import Rejected, StoreError, UsageError
+from mita.errors import MitaError, Rejected, StoreError
 from mita.model.audit import AuditEntry
 from mita.model.outcome import Answer
 from mita.model.record import BackfillResult, BulkResult
@@ -158,7 +158,8 @@ def _failure(error: BaseException, arguments: Arguments) -> str:
     then only its type is kept."""
     if isinstance(error, asyncio.CancelledError):
         return "interrupted: it may have been done in part"
-    word = "refused" if isinstance(error, UsageError | Rejected) else "failed"
+    mistake = isinstance(error, MitaError) and not isinstance(error, StoreError)
+    word = "refused" if mistake or isinstance(error, Rejected) else "failed"
     if any(name in arguments for name in SECRET_ARGUMENTS):
         return f"{word}: {type(error).__name__} (its text may hold values, and is not kept)"
     return f"{word}: {error}"

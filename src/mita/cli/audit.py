@@ -1,0 +1,71 @@
+"""The command `audit`: who changed what."""
+
+from datetime import datetime
+
+from mita.model.audit import AuditLine
+
+from .argtypes import count
+from .context import CommandContext, store_command
+from .format import clock
+from .parser import Commands
+from .screen import Report
+from .table import Column, Table
+
+_ABOUT = """Every command that changes something writes a line, also if it was refused;
+programs do so within app.acting(…). The newest 100,000 lines are kept, for
+400 days. Set $MITA_WHO if the name of the system's user is not who acts."""
+_COLUMNS = (
+    "when",
+    Column("who", drop_order=1, min_width=6),
+    Column("via", drop_order=6),
+    "what",
+    Column("target", drop_order=2, min_width=12),
+    Column("jobs", right=True, drop_order=4),
+    Column("result", drop_order=3, min_width=8),
+    Column("why", drop_order=5, min_width=8),
+)
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    parser = commands.add(
+        "audit", store_command(show_audit), "show who changed what, newest first", about=_ABOUT
+    )
+    parser.add_argument("--who", metavar="NAME", help="only what this person did")
+    parser.add_argument("--what", metavar="VERB", help="only this verb: retry, cancel, pause, …")
+    parser.add_argument(
+        "--target", metavar="TEXT", help="only targets with this text: a job's id, a queue, a key"
+    )
+    parser.add_argument(
+        "--limit", type=count, default=20, help="lines on one page (20; at most 1000)"
+    )
+    parser.add_argument(
+        "--after", metavar="CURSOR", help="continue after this id, the last one of the page before"
+    )
+
+
+async def show_audit(context: CommandContext) -> Report:
+    """Run `mita audit`."""
+    options = context.options
+    chosen = {name: getattr(options, name) for name in ("who", "what", "target")}
+    page = await context.app.audit(after=options.after, limit=options.limit, **chosen)
+    data = {"entries": page.entries, "after": page.after}
+    if not page.entries:
+        asked = any(chosen.values()) or options.after
+        return Report(data, "no lines match" if asked else "nothing was changed by hand so far")
+    now = await context.now()
+    more = ["", f"more: add --after {page.after}"] if page.after else []
+    return Report(data, Table(_COLUMNS, [_row(line, now) for line in page.entries]), *more)
+
+
+def _row(line: AuditLine, now: datetime) -> tuple[object, ...]:
+    return (
+        clock(line.at, now),
+        line.who,
+        line.via,
+        line.what,
+        line.target,
+        line.count or "",
+        line.result,
+        line.why,
+    )
