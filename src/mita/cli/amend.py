@@ -91,13 +91,10 @@ async def reschedule_jobs(context: CommandContext) -> Report:
 
 async def cancel_jobs(context: CommandContext) -> Report:
     """Run `mita cancel`."""
+    reason = timeline_note(context.options.reason)
     if by_filter(context):
-        return await change_matching(
-            context, partial(context.app.cancel_many, reason=timeline_note(context.options.reason))
-        )
-    return await _each(
-        context, partial(context.app.cancel, reason=timeline_note(context.options.reason))
-    )
+        return await change_matching(context, partial(context.app.cancel_many, reason=reason))
+    return await _each(context, partial(context.app.cancel, reason=reason))
 
 
 async def retry_jobs(context: CommandContext) -> Report:

@@ -8,7 +8,7 @@ from .argtypes import count
 from .context import CommandContext, store_command
 from .format import clock
 from .parser import Commands
-from .screen import Report
+from .screen import Report, listed
 from .table import Column, Table
 
 _ABOUT = """Every command that changes something writes a line, also if it was refused;
@@ -64,8 +64,18 @@ def _row(line: AuditLine, now: datetime) -> tuple[object, ...]:
         line.who,
         line.via,
         line.what,
-        line.target,
+        _target(line),
         line.count or "",
         line.result,
         line.why,
     )
+
+
+def _target(line: AuditLine) -> str:
+    """The target, with the plain facts about what was asked: `queue mail (concurrency 3)`."""
+    facts = [
+        f"{name} {value}"
+        for name, value in line.details.items()
+        if isinstance(value, str | int | float) and name != "matched"
+    ]
+    return f"{line.target} ({listed(facts)})" if facts else line.target

@@ -235,6 +235,10 @@ def audited(
 # ---------------------------------------------------------------- targets
 
 
+def _given(filters: Arguments) -> dict[str, Any]:
+    return {name: value for name, value in filters.items() if value is not None}
+
+
 def of_job(_: object, given: Arguments) -> str:
     """The job of an id."""
     return f"job {given['id']}"
@@ -243,6 +247,11 @@ def of_job(_: object, given: Arguments) -> str:
 def of_jobs(_: object, given: Arguments) -> str:
     """The jobs that filters choose."""
     return matching_jobs(given.get("filters", {}))
+
+
+def of_failed_jobs(_: object, given: Arguments) -> str:
+    """The jobs that filters choose; failed ones, unless a state is given."""
+    return matching_jobs({"state": "failed", **_given(given.get("filters", {}))})
 
 
 def of_queues(_: object, given: Arguments) -> str:

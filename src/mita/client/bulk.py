@@ -30,7 +30,7 @@ from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.twins import RunSync, sync_twin
 
-from .acting import AuditRecorder, audited, of_jobs
+from .acting import AuditRecorder, audited, of_failed_jobs, of_jobs
 from .filters import FILTERS, JobFilters, job_filter
 
 Confirm: TypeAlias = Callable[[int], bool]
@@ -117,7 +117,7 @@ class Bulk:
 
     reschedule_many_sync = sync_twin(reschedule_many)
 
-    @audited(of_jobs, "retry")
+    @audited(of_failed_jobs, "retry")
     async def retry_many(
         self,
         *,
