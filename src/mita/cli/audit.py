@@ -1,12 +1,9 @@
 """The command `audit`: who changed what."""
 
-from datetime import datetime
-
 from mita.model.audit import AuditLine
 
 from .argtypes import count
 from .context import CommandContext, store_command
-from .format import clock
 from .parser import Commands
 from .screen import Report, listed
 from .table import Column, Table
@@ -15,7 +12,7 @@ _ABOUT = """Every command that changes something writes a line, also if it was r
 programs do so within app.acting(…). The newest 100,000 lines are kept, for
 400 days. Set $MITA_WHO if the name of the system's user is not who acts."""
 _COLUMNS = (
-    "when",
+    "time (UTC)",
     Column("who", drop_order=1, min_width=6),
     Column("via", drop_order=6),
     "what",
@@ -53,14 +50,13 @@ async def show_audit(context: CommandContext) -> Report:
     if not page.entries:
         asked = any(chosen.values()) or options.after
         return Report(data, "no lines match" if asked else "nothing was changed by hand so far")
-    now = await context.now()
     more = ["", f"more: add --after {page.after}"] if page.after else []
-    return Report(data, Table(_COLUMNS, [_row(line, now) for line in page.entries]), *more)
+    return Report(data, Table(_COLUMNS, [_row(line) for line in page.entries]), *more)
 
 
-def _row(line: AuditLine, now: datetime) -> tuple[object, ...]:
+def _row(line: AuditLine) -> tuple[object, ...]:
     return (
-        clock(line.at, now),
+        f"{line.at:%Y-%m-%d %H:%M:%S}",
         line.who,
         line.via,
         line.what,

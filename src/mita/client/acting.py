@@ -8,8 +8,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
@@ -19,6 +18,7 @@ from mita.errors import MitaError, Rejected, StoreError
 from mita.model.audit import AuditEntry
 from mita.model.outcome import Answer
 from mita.model.record import BackfillResult, BulkResult
+from mita.ports.acting import ACTING, noted
 from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.audit import (
@@ -62,10 +62,6 @@ class _Acting(Struct, frozen=True):
     outer: "_Acting | None"
 
 
-# None: there is nothing to record. It is looked at by every enqueue.
-ACTING: ContextVar[_Acting | None] = ContextVar("mita_acting", default=None)
-
-
 class Act(Struct, frozen=True):
     """One call of a verb."""
 
@@ -84,17 +80,12 @@ class AuditRecorder:
     @contextmanager
     def acting(self, actor: Actor | None) -> Iterator[None]:
         """Note who acts, until the end of the block, in this task and in those that it starts."""
-        token = ACTING.set(_Acting(self, actor, ACTING.get()))
-        try:
+        with noted(_Acting(self, actor, ACTING.get())):
             yield
-        finally:
-            # a block that ends in another context than it began in has set nothing there
-            with suppress(ValueError):
-                ACTING.reset(token)
 
     def actor(self) -> Actor | None:
         """Who acts on this app now; None if nobody does."""
-        acting = ACTING.get()
+        acting: _Acting | None = ACTING.get()
         while acting is not None:
             if acting.recorder is self:
                 return acting.actor

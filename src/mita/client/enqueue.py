@@ -8,6 +8,7 @@ from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Enqueued
 from mita.model.job import NewJob, Receipt
+from mita.ports.acting import ACTING
 from mita.ports.ahead import one_ahead
 from mita.ports.clock import wall_clock
 from mita.ports.ids import new_id, new_ids
@@ -21,7 +22,7 @@ from mita.tasks.new_job import job_of_call
 from mita.traces import TRACING, Sending, sending, tracer
 from mita.twins import RunSync
 
-from .acting import ACTING, Act, AuditRecorder, of_calls
+from .acting import Act, AuditRecorder, of_calls
 
 ENQUEUE_BYTES = 16_000_000  # of arguments in one call to a store
 OpenStore: TypeAlias = Callable[[], Coroutine[Any, Any, Store]]  # for the running event loop

@@ -14,6 +14,7 @@ from mita.errors import StoreError
 from mita.events import EventBus
 from mita.model.time import SECOND
 from mita.model.view import WorkerView
+from mita.ports.acting import noted
 from mita.ports.clock import StoreClock
 from mita.ports.ids import incarnation
 from mita.ports.outbox import JobOutbox
@@ -111,6 +112,7 @@ class Worker:
         """Run jobs until `stop` is called. Waits for a store that is unreachable."""
         async with AsyncExitStack() as stack:
             stack.enter_context(runs_jobs())
+            stack.enter_context(noted(None))  # what handlers do is not what started the worker
             found = await opened(stack, self._serve, self._open_store, self._stopping, self._bus)
             if found is None:
                 return

@@ -57,6 +57,8 @@ def reason_of(given: str, reason: object, who: str) -> str:
 
 def several(word: str, names: Sequence[str]) -> str:
     """A target of one or more names: `queue mail`, `queues a, b and 7 others`."""
+    if not names:
+        return f"no {word}"
     shown = list(names[:_MOST_NAMES])
     more = f" and {len(names) - len(shown)} others" if len(names) > len(shown) else ""
     return f"{word}{'' if len(names) == 1 else 's'} {', '.join(shown)}{more}"
