@@ -12,7 +12,7 @@ from mita.model.time import SECOND, Wait
 from mita.rules.display import limit_text, rate_text, span
 from mita.rules.words import brief, first_line, per_second, relative, when
 
-from .svg import job_timeline, sparkline, state_mark
+from .svg import ChartSeries, bar_chart, chart_table, job_timeline, sparkline, state_mark
 
 MOST_VALUE_CHARACTERS = 20_000
 _SHORT_ID_CHARACTERS = 12
@@ -97,6 +97,16 @@ def short_id(id: str) -> str:
     return f"{first[:_SHORT_ID_CHARACTERS]}{point}{rest.lstrip('0') or '0' if point else ''}"
 
 
+def bars(
+    label: str, times: Sequence[datetime], series: Sequence[ChartSeries], each: timedelta
+) -> Markup:
+    """Numbers over time as a picture, with the same numbers as a table below it."""
+    picture = Markup(bar_chart(label, times, series, each=each))  # noqa: S704 - text is escaped
+    table = Markup(chart_table(label, times, series))  # noqa: S704 - text is escaped
+    folded = Markup('<details class="numbers-of"><summary>As a table</summary>{}</details>')
+    return picture + folded.format(table)
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "age": age,
     "clock": clock,
@@ -116,4 +126,4 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "value": value,
     "when": when,
 }
-GLOBALS: dict[str, object] = {"STATES": tuple(state.value for state in DisplayState)}
+GLOBALS: dict[str, object] = {"bars": bars, "STATES": tuple(state.value for state in DisplayState)}

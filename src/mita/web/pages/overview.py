@@ -4,11 +4,15 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
+from mita.model.history import HistoryPoint
 from mita.model.view import QueueView
+from mita.web.aged import Aged
 from mita.web.alerts import alerts
+from mita.web.throughput import RANGES, Range, bar_times, by_queue, chart_series, range_of
 from mita.web.visit import Visit
 
 SHOWN_STATES = ("ready", "running", "scheduled", "blocked", "waiting", "failed")
+_FRESH_S = 2.0  # workers add their runs every two seconds
 
 
 async def show(visit: Visit) -> Response:
@@ -17,13 +21,30 @@ async def show(visit: Visit) -> Response:
     queues = await aged.get("queues", app.queues)
     workers = await aged.get("workers", app.workers)
     repeats = await aged.get("repeats", app.repeats.all, fresh_s=5.0)
+    chosen = range_of(visit.query("range"))
+    points = await _history(visit, chosen)
+    hour = await _history(visit, RANGES["1h"])
+    times = bar_times(chosen, visit.now)
     return visit.render(
         "overview.html",
+        ranges=RANGES.values(),
+        chosen=chosen,
+        times=times,
+        series=chart_series(points.value or (), times, chosen.each),
+        runs=by_queue(hour.value or (), visit.now),
         queues=queues,
         workers=workers,
         totals=totals(queues.value or ()),
         alerts=alerts(queues.value or (), workers.value or (), repeats.value or (), visit.now),
     )
+
+
+async def _history(visit: Visit, chosen: Range) -> Aged[tuple[HistoryPoint, ...]]:
+    async def read() -> tuple[HistoryPoint, ...]:
+        since = bar_times(chosen, visit.now)[0]
+        return await visit.app.history(since=since, by=chosen.by)
+
+    return await visit.site.aged.get(("history", chosen.name), read, fresh_s=_FRESH_S)
 
 
 def totals(queues: Sequence[QueueView]) -> dict[str, int]:
