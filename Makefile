@@ -38,7 +38,7 @@ bench: $(READY)  ## measure speed beside the raw loop of each database; ARGS= se
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 soak: $(READY)   ## run the long tests: more kills, more jobs, longer random walks
-	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e tests/contract/test_walk.py tests/repeats tests/stores tests/contrib -n 2 --timeout 7200 --ignore tests/e2e/test_limits.py $(ARGS) || test $$? -eq 5
+	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e tests/contract/test_walk.py tests/repeats tests/stores tests/contrib tests/web -n 2 --timeout 7200 --ignore tests/e2e/test_limits.py $(ARGS) || test $$? -eq 5
 	@# alone, because it measures how exactly a rate is used; 5: ARGS select none of its tests
 	MITA_SOAK=1 $(BIN)/python -m pytest tests/e2e/test_limits.py --timeout 7200 $(ARGS) || test $$? -eq 5
 

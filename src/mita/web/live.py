@@ -98,4 +98,6 @@ async def stream(visit: Visit) -> Response:
     if feed.is_full:
         return PlainTextResponse("too many pages are open\n", 503, {"Retry-After": "30"})
     headers = {"X-Accel-Buffering": "no"}
+    if visit.request.method == "HEAD":  # its answer has an end
+        return Response(None, headers=headers, media_type="text/event-stream")
     return StreamingResponse(feed.messages(), media_type="text/event-stream", headers=headers)
