@@ -26,6 +26,7 @@ from mita.errors import (
 from mita.events import ListenerThread as ListenerThread
 from mita.events.listener import Listener
 from mita.model.audit import AuditLine, AuditPage
+from mita.model.bulk import BulkPage, BulkRecord, BulkVerb
 from mita.model.dead_group import DeadGroup
 from mita.model.event import JobEvent
 from mita.model.event import Kind as EventKind
@@ -89,7 +90,10 @@ __all__ = [
     "AuditPage",
     "BackfillResult",
     "BoundTask",
+    "BulkPage",
+    "BulkRecord",
     "BulkResult",
+    "BulkVerb",
     "Call",
     "CallableTask",
     "Confirm",

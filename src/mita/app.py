@@ -24,6 +24,7 @@ from mita.ports.outbox import JobOutbox, checked_outbox, needed_outbox
 from mita.ports.store import Store, StoreFactory
 from mita.project import APP_SETTINGS, settings
 from mita.rules.judge import Retention
+from mita.rules.own_tasks import BULK_TASK
 from mita.sealing import Keyring, sealed_outbox
 from mita.settings import AppChoices, AppSettings, SchedulerSettings, StoreURL, WorkerSettings
 from mita.store_pool import StorePool, shown_factory, store_source
@@ -107,6 +108,7 @@ class Mita(Observable, Composed):
         with the options of `TaskOptions`."""
         kept = Retention(succeeded=self._settings.keep, failed=self._settings.keep_failed)
         super().__init__(sender, self._known, kept, self._portal, events)
+        self._registry.known[BULK_TASK] = self._bulk_task
 
     @classmethod
     def from_settings(cls, **given: Unpack[AppChoices]) -> Self:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from mita.errors import MitaError, Rejected, StoreError
 from mita.model.audit import AuditEntry
+from mita.model.bulk import BulkRecord
 from mita.model.outcome import Answer
 from mita.model.record import BackfillResult, BulkResult
 from mita.ports.acting import ACTING, noted
@@ -166,6 +167,8 @@ def _outcome(value: object) -> tuple[int, str, dict[str, Any]]:
             answers = {answer.value: n for answer, n in value.answers.items()}
             done = "done" if value.answers or not value.matched else NOTHING_CHANGED
             return value.done, done, {"matched": value.matched, "answers": answers}
+        case BulkRecord():
+            return 0, "done", {"id": value.id}
         case BackfillResult():
             return value.enqueued, "done", {}
         case bool():

@@ -17,15 +17,16 @@ from mita.model.outcome import (
     DeleteJob,
     RescheduleJob,
     RetryJob,
+    RewriteJob,
 )
 from mita.model.record import BulkResult, DisplayState
 from mita.ports.clock import wall_clock
 from mita.ports.store import Store
+from mita.rules.bulk import changeable, left_out
 from mita.rules.claim_size import CALL_JOBS
-from mita.rules.flow import FLOW_TASKS
 from mita.rules.judge import Retention
 from mita.rules.matching import stored_state
-from mita.rules.states import ALIVE, allowed
+from mita.rules.states import allowed
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.twins import RunSync, sync_twin
@@ -43,6 +44,7 @@ _DONE = {
     RescheduleJob: "rescheduled",
     RetryJob: "retried",
     DeleteJob: "deleted",
+    RewriteJob: "amended",
 }
 
 
@@ -176,7 +178,7 @@ class Bulk:
         confirm: Confirm | None,
         progress: ShowProgress | None,
     ) -> BulkResult:
-        _check_choice(change, filters, all)
+        check_choice(change, filters, all)
         store = await self._store()
         jobs = await _matching(store, filters, change)
         if dry_run or not jobs or (confirm is not None and not confirm(len(jobs))):
@@ -189,7 +191,7 @@ class Bulk:
                 progress(start + len(part), len(jobs))
         return BulkResult(matched=len(jobs), answers=dict(answers))
 
-    async def _amend_part(self, store: Store, jobs: list["_Match"], change: Change) -> list[Answer]:
+    async def _amend_part(self, store: Store, jobs: list["Match"], change: Change) -> list[Answer]:
         """Change up to 1,000 jobs, with what follows from it in flows."""
         special = [job.id for job in jobs if job.concerns_flows]
         found = [job for job in await store.find(special) if job is not None] if special else []
@@ -208,7 +210,7 @@ class Bulk:
         return answers
 
 
-class _Match(NamedTuple):
+class Match(NamedTuple):
     """A job that matches. `concerns_flows`: more may follow from its change."""
 
     id: str
@@ -217,7 +219,8 @@ class _Match(NamedTuple):
     concerns_flows: bool
 
 
-def _check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None:
+def check_choice(change: Change, filters: Mapping[str, Any], all: bool) -> None:
+    """Raise `UsageError` if no jobs are chosen, or only jobs that cannot be changed so."""
     chosen = {name: value for name, value in filters.items() if value is not None}
     if not chosen and not all:
         raise UsageError(
@@ -256,22 +259,19 @@ def _shown_states(change: Change) -> list[str]:
     return [shown.value for shown in DisplayState if stored_state(shown) in states]
 
 
-async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[_Match]:
+async def _matching(store: Store, filters: Mapping[str, Any], change: Change) -> list[Match]:
     """Return every job that matches now and allows this change, newest first. The pages go by id,
     so each job is met once, even if its state changes meanwhile."""
-    want, possible = job_filter(**filters), allowed(change)
-    if isinstance(change, RescheduleJob) and want.shown is None and want.group is None:
-        possible = ALIVE  # dead jobs come back only when they are asked for
-    # a flow is changed through its steps, unless its own jobs are asked for
-    left_out = FLOW_TASKS if want.task is None and not isinstance(change, DeleteJob) else ()
-    jobs: list[_Match] = []
+    want = job_filter(**filters)
+    possible, never = changeable(change, want), left_out(change, want)
+    jobs: list[Match] = []
     after: str | None = None
     while True:
         page = await store.page(want, after, CALL_JOBS)
         jobs += [
-            _Match(job.id, job.task, job.queue, concerns_flows(job, change))
+            Match(job.id, job.task, job.queue, concerns_flows(job, change))
             for job in page.jobs
-            if job.state in possible and job.task not in left_out
+            if job.state in possible and job.task not in never
         ]
         if (after := page.after) is None:
             return jobs

@@ -34,6 +34,8 @@ from mita.twins import RunSync, sync_twin
 from .acting import audited, of_job
 from .audit import Auditing
 from .bulk import Bulk
+from .bulk_runs import BulkRuns, bulk_task
+from .bulk_work import BulkTools
 from .calls import check_calls, signal_job, unknown_job
 from .enqueue import JobSender, TransactionalSender
 from .flow_records import page_of_flows
@@ -51,7 +53,7 @@ log = logging.getLogger("mita.client")
 R = TypeVar("R")
 
 
-class Client(Inspection, RunHistory, Bulk, QueueControl, Auditing):
+class Client(Inspection, RunHistory, Bulk, BulkRuns, QueueControl, Auditing):
     """The methods of an app that need a store.
 
     A method that asks something of a job returns an `Answer`: `done`; `asked` (the job is running:
@@ -78,6 +80,7 @@ class Client(Inspection, RunHistory, Bulk, QueueControl, Auditing):
         self._flow_tools = FlowTools(
             sender.store, self, tasks, keep, events, sender.recorder, self._outbox is not None
         )
+        self._bulk_task = bulk_task(sender.store, sender, BulkTools(tasks, keep, self._amend_part))
         self.repeats = Repeats(sender.store, tasks, self, events, run_sync, sender.recorder)
 
     # ------------------------------------------------------------ enqueue

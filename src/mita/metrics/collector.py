@@ -17,7 +17,7 @@ from mita.events.flow_counters import FlowCounts
 from mita.events.histogram import Histogram
 from mita.model.record import DisplayState
 from mita.model.time import SECOND
-from mita.rules.flow import FLOW_TASKS
+from mita.rules.bulk import OWN_TASK_NAMES
 
 from .depths import Depth
 from .table import BY_NAME
@@ -88,8 +88,8 @@ class Collector(Base):
 
 
 def _of_jobs(tally: Counters) -> Iterator[Metric]:
-    # Mita's own jobs of flows are no task of the user
-    jobs = sorted(one for one in tally.jobs.items() if one[0][1] not in FLOW_TASKS)
+    # Mita's own jobs are no task of the user
+    jobs = sorted(one for one in tally.jobs.items() if one[0][1] not in OWN_TASK_NAMES)
     for name, field in _PLAIN.items():
         yield _made(name, ((labels, getattr(counts, field)) for labels, counts in jobs))
     yield _made("mita_finished_total", _each(jobs, "finished"))

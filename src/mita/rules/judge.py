@@ -32,6 +32,7 @@ from .failures import failure
 from .fingerprint import fingerprint
 from .moves import SLOWED, slowed_delay
 from .options import options_of
+from .own_tasks import BULK_TASK
 from .retry import backoff
 from .sealed import why_closed
 from .text import note
@@ -77,7 +78,8 @@ def judge(
     and 1, for the jitter of a retry. `grace` is how long a job may wait for a worker that knows its
     task. `spent` is how many seconds ago the job was claimed."""
     if isinstance(ending, Returned):  # nearly every run; a `case` takes five times as long
-        return success(ending.result, keep.succeeded)
+        is_bulk = claim.task == BULK_TASK  # people want to see later what became of it
+        return success(ending.result, keep.failed if is_bulk else keep.succeeded)
     if isinstance(ending, Unknown | Expired | PastDeadline):
         return _not_started(claim, ending, keep, grace)
     verdict = _after_run(claim, ending, keep, roll, spent)

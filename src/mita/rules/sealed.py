@@ -8,6 +8,8 @@ import binascii
 from base64 import b64decode, b64encode
 from enum import IntEnum
 
+from .own_tasks import BULK_TASK
+
 SEALED_MARK = b"\xc1"  # msgpack never uses this byte
 SEALED_VERSION = 1
 REFUSED = SEALED_MARK + b"\0"  # in place of a value that is not encrypted although it has to be
@@ -15,7 +17,7 @@ TEXT_MARK = "Encrypted: with the key "  # the first line of an encrypted text sa
 NONCE_BYTES = 12
 MOST_KEY_ID_BYTES = 64
 OVERHEAD_BYTES = 4 + MOST_KEY_ID_BYTES + NONCE_BYTES + 16  # the last 16 authenticate the value
-OWN_TASKS = "mita."  # the jobs by which Mita runs flows: they have no arguments of users
+OWN_TASKS = "mita."  # so begin the names of the tasks of Mita itself
 
 
 class BoundTo(IntEnum):
@@ -66,6 +68,11 @@ def is_locked(value: bytes) -> bool:
     """Whether a value is encrypted and another keyring may open it. A value that is damaged beyond
     its key is not."""
     return value == REFUSED or (is_sealed(value) and key_of(value) is not None)
+
+
+def has_no_arguments(task: str) -> bool:
+    """Whether jobs of this task have no arguments of users: those by which Mita runs flows."""
+    return task.startswith(OWN_TASKS) and task != BULK_TASK
 
 
 def is_sealed_text(text: str | None) -> bool:

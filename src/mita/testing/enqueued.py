@@ -10,8 +10,8 @@ from mita.errors import UsageError, did_you_mean
 from mita.model.job import Job
 from mita.model.record import DisplayState
 from mita.model.time import Moment
+from mita.rules.bulk import OWN_TASK_NAMES
 from mita.rules.display import as_datetime, shown
-from mita.rules.flow import FLOW_TASKS
 from mita.rules.options import options_of
 from mita.tasks import Task
 from mita.tasks.calls import unknown_task
@@ -85,7 +85,7 @@ def enqueued_jobs(
             due=as_datetime(job.due),
         )
         for job in jobs
-        if job.task not in FLOW_TASKS
+        if job.task not in OWN_TASK_NAMES
     ]
 
 
