@@ -105,9 +105,10 @@ class BulkRuns:
         all: bool = False,
         **filters: Unpack[JobFilters],
     ) -> BulkRecord:
-        """Start a bulk run: `retry`, `cancel`, `reschedule`, `delete` or `amend` every job that
-        matches, at most `rate` of them in a second, and at most `limit` of them. Returns its
-        record; `bulk(record.id)` tells how far it is, and `cancel(record.id)` stops it.
+        """Start a bulk run, which does this to every job that matches, at most `rate` of them in a
+        second, and to at most `limit` of them. The `verb` is "retry", "cancel", "reschedule",
+        "delete" or "amend". Returns its record; `bulk(record.id)` tells how far it is, and
+        `cancel(record.id)` stops it.
 
         The ids are chosen and stored when it begins, so jobs that match later are not changed. A
         job is changed only if it still matches and has not been changed since it was chosen: none

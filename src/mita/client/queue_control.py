@@ -10,6 +10,7 @@ from mita.model.limits import Rate, stored_limit
 from mita.model.time import NOW
 from mita.ports.store import Store
 from mita.rules.names import check_key, check_name
+from mita.rules.own_tasks import BULK_QUEUE
 from mita.rules.when import when
 from mita.tasks import Task
 from mita.twins import RunSync, sync_twin
@@ -111,7 +112,8 @@ class QueueControl:
         tasks."""
         if queue is not None:
             return [check_name("queue", queue)]
-        return sorted({*await store.queue_names(), *(task.queue for task in self._tasks.values())})
+        known = {*await store.queue_names(), *(task.queue for task in self._tasks.values())}
+        return sorted(known - {BULK_QUEUE})  # bulk runs have no keys
 
 
 def _names(queues: tuple[str, ...]) -> list[str]:

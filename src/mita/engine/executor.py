@@ -22,6 +22,7 @@ from mita.rules.expiry import refusal, seconds_left
 from mita.rules.flow import FLOW_TASKS, LONGEST_PLAIN_ID_CHARACTERS
 from mita.rules.judge import RELEASE, judge
 from mita.rules.options import PLAIN_OPTIONS, may_come_too_late, options_of
+from mita.rules.own_tasks import BULK_TASK
 from mita.traces import TRACING, span_id, tracer
 
 from .context import WorkerContext
@@ -81,8 +82,8 @@ class Executor(HeldRuns):
         return Load(self._slots, self._running, len(self.waiting), rate, *pools)
 
     def executors(self) -> set[str]:
-        """Returns what the tasks of this worker run on: `loop`, `thread`, `process`."""
-        return {task.executor for task in self._tasks.values()}
+        """Returns what the tasks of the user run on: `loop`, `thread`, `process`."""
+        return {task.executor for name, task in self._tasks.items() if name != BULK_TASK}
 
     def start(self, claims: list[Claim], deadline: float, *, beside: bool = False) -> int:
         """Run these jobs as slots become free. `deadline` is when their leases end on this

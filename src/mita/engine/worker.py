@@ -21,6 +21,7 @@ from mita.ports.outbox import JobOutbox
 from mita.ports.store import ASKED, REPEATS, Store
 from mita.rules.claim_size import jobs_to_claim
 from mita.rules.judge import Retention
+from mita.rules.own_tasks import BULK_TASK
 from mita.settings import WorkerSettings
 from mita.sync import runs_jobs
 from mita.tasks import Task
@@ -277,7 +278,7 @@ class Worker:
             host=socket.gethostname(),
             pid=os.getpid(),
             queues=tuple(self._claim_loop.queues),
-            tasks=tuple(sorted(self._tasks)),
+            tasks=tuple(sorted(name for name in self._tasks if name != BULK_TASK)),
             slots=self._settings.concurrency,
             running=len(self._executor.held),
             full=jobs_to_claim(self._executor.load(0.0)) == 0,

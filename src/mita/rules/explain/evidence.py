@@ -17,6 +17,7 @@ from mita.model.view import QueueView, ResourceView, WorkerView
 from mita.printable import shell_command
 from mita.rules.display import clock, span
 from mita.rules.gates import effective, gates_of
+from mita.rules.own_tasks import BULK_TASK
 
 APP = "MODULE:APP"  # in a command: the app of the user
 
@@ -183,6 +184,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     @property
     def knowing_workers(self) -> list[WorkerView]:
         """Workers of this queue that know its task."""
+        if self.job.task == BULK_TASK:  # every worker knows it
+            return self.serving_workers
         return [worker for worker in self.serving_workers if self.job.task in worker.tasks]
 
     @property
