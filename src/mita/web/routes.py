@@ -3,7 +3,21 @@
 from msgspec import Struct
 
 from . import live, login
-from .pages import audit, dead, job, jobs, overview, queues, static
+from .pages import (
+    audit,
+    dead,
+    flow,
+    flows,
+    job,
+    jobs,
+    keys,
+    overview,
+    queues,
+    repeat,
+    repeats,
+    static,
+    workers,
+)
 from .roles import Role
 from .visit import Handler
 
@@ -28,7 +42,17 @@ ROUTES = (
     Route("POST", "/jobs/act", jobs.act, Role.OPERATE),
     Route("GET", "/jobs/{id}", job.show),
     Route("POST", "/jobs/{id}/act", job.act, Role.OPERATE),
+    Route("GET", "/queues", queues.show),
     Route("POST", "/queues/act", queues.act, Role.OPERATE),
     Route("GET", "/dead", dead.show),
+    Route("GET", "/keys", keys.show),
+    Route("POST", "/keys/act", keys.act, Role.OPERATE),
+    Route("GET", "/flows", flows.show),
+    Route("GET", "/flows/{id}", flow.show),
+    Route("POST", "/flows/{id}/act", flow.act, Role.OPERATE),
+    Route("GET", "/repeats", repeats.show),
+    Route("POST", "/repeats/act", repeat.act, Role.OPERATE),
+    Route("GET", "/repeats/{key:path}", repeat.show),
+    Route("GET", "/workers", workers.show),
     Route("GET", "/audit", audit.show),
 )

@@ -30,8 +30,8 @@ def job(state: DisplayState, **fields: Any) -> JobRecord:
     )
 
 
-def line(seconds: float, kind: str, note: str = "") -> TimelineLine:
-    return TimelineLine(at(seconds), kind, note)
+def line(seconds: float, kind: str, note: str = "", worker: str | None = None) -> TimelineLine:
+    return TimelineLine(at(seconds), kind, note, worker)
 
 
 def failure(start: float, end: float, kind: str = "retried") -> Failure:
@@ -53,7 +53,11 @@ RETRIED = job(
     finished=NOW,
     due=at(-20),
     worker="w2",
-    lines=(line(-80, "retried", "boom"), line(-50, "retried"), line(-10, "started")),
+    lines=(
+        line(-80, "retried", "boom", "w1"),
+        line(-50, "retried", "", "w1"),
+        line(-10, "started", "", "w2"),
+    ),
     failures=(failure(-90, -80), failure(-60, -50)),
 )
 
@@ -105,6 +109,30 @@ def test_a_handler_that_sleeps() -> None:
         ("sleeping", -80, 0),
         ("sleeping", 0, 3600),
     ]
+
+
+def test_a_run_whose_start_is_not_known_is_named() -> None:
+    record = job(
+        DisplayState.SUCCEEDED,
+        started=at(-5),
+        finished=NOW,
+        lines=(line(-80, "sleeping", "", "w1"), line(-50, "sleeping", "", "w1")),
+    )
+    spans = spans_of(record, NOW)
+    assert [(one.kind, one.hides_run, one.attempt) for one in spans] == [
+        ("ready", True, 0),
+        ("sleeping", True, 0),
+        ("sleeping", False, 0),
+        ("running", False, 3),
+    ]
+    assert "a run whose start is not known" in job_timeline(record, NOW)
+
+
+def test_runs_are_not_numbered_if_the_first_ones_are_forgotten() -> None:
+    record = job(
+        DisplayState.SUCCEEDED, started=at(-5), finished=NOW, lines=(line(-80, "folded", "{}"),)
+    )
+    assert {one.attempt for one in spans_of(record, NOW)} == {0}
 
 
 def test_a_retry_by_a_person_begins_after_the_end() -> None:

@@ -1,13 +1,30 @@
-"""What can be done to a queue."""
+"""The page of queues: counts, pause, limits."""
 
 from starlette.responses import Response
 
 from mita.errors import UsageError
-from mita.web.visit import Visit
+from mita.model.limits import stored_limit
+from mita.rules.display import limit_text
+from mita.web.fields import limit_fields
+from mita.web.visit import Form, Visit
+
+ACTS = ("pause", "resume", "limit", "unlimit")
+
+
+async def show(visit: Visit) -> Response:
+    """Show all queues."""
+    queues = await visit.site.aged.get("queues", visit.app.queues)
+    workers = await visit.site.aged.get("workers", visit.app.workers)
+    served: dict[str, int] = {}
+    for worker in workers.value or ():
+        for name in worker.queues:
+            served[name] = served.get(name, 0) + 1
+    serve_all = sum(not worker.queues for worker in workers.value or ())
+    return visit.render("queues.html", queues=queues, served=served, serve_all=serve_all)
 
 
 async def act(visit: Visit) -> Response:
-    """Pause or resume a queue."""
+    """Pause, resume or limit a queue."""
     sent = await visit.form()
     queue, verb = sent.get("queue"), sent.get("act")
     with visit.acting(sent.get("reason")):
@@ -18,4 +35,15 @@ async def act(visit: Visit) -> Response:
             case "resume":
                 await visit.app.resume(queue)
                 return visit.done(f"Queue {queue} starts jobs again.")
-    raise UsageError(f"act={verb!r}: use pause or resume")
+            case "limit":
+                return visit.done(await _limit(visit, queue, sent))
+            case "unlimit":
+                await visit.app.limit_queue(queue)
+                return visit.done(f"Queue {queue} has no limit any more.")
+    raise UsageError(f"act={verb!r}: use one of {', '.join(ACTS)}")
+
+
+async def _limit(visit: Visit, queue: str, sent: Form) -> str:
+    concurrency, rate = limit_fields(sent)
+    await visit.app.limit_queue(queue, concurrency=concurrency, rate=rate)
+    return f"Queue {queue} is limited: {limit_text(stored_limit(concurrency, rate))}."

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mita.model.outcome import TimelineKind
 from mita.model.record import DisplayState, JobRecord, TimelineLine
@@ -43,12 +44,18 @@ _AFTER = {
     TimelineKind.WAITING.value: WAITING,
 }
 _NEVER_DUE_YEARS = 9999  # a job that waits for others, or for a signal, has no due time
+_ENDS_RUN = (
+    *(TimelineKind.RETRIED, TimelineKind.CRASHED, TimelineKind.RESCHEDULED),
+    *(TimelineKind.SLEEPING, TimelineKind.WAITING, TimelineKind.INTERRUPTED),
+    *(TimelineKind.UNAVAILABLE, TimelineKind.LOCKED),
+)
 _UNMARKED = ("created", "started", "succeeded")
 
 
 class JobSpan(Struct, frozen=True):
-    """A stretch of time in which a job did one thing. `attempt` is the number of a run, `how` is
-    how it ended, and `is_open` says that it is not over."""
+    """A stretch of time in which a job did one thing. `attempt` is the number of a run (0 if it is
+    not known), `how` is how it ended, and `is_open` says that it is not over. `hides_run`: a run
+    is in it whose start is not known."""
 
     kind: str
     start: datetime
@@ -57,6 +64,7 @@ class JobSpan(Struct, frozen=True):
     how: str = ""
     worker: str = ""
     is_open: bool = False
+    hides_run: bool = False
 
 
 class JobMark(Struct, frozen=True):
@@ -75,9 +83,11 @@ def spans_of(job: JobRecord, now: datetime) -> list[JobSpan]:
     found: list[JobSpan] = []
     end = job.finished or max([now, job.created, *(run.end for run in runs)])
     points = _points(job, runs, end)
+    hidden = set(_ends(job)) - {run.end for run in runs}
     for (start, kind), (stop, _) in pairwise([*points, (end, _ENDED)]):
         if kind and stop > start:
-            found += _split(job, JobSpan(kind, start, stop), points[-1][0] == start)
+            one = JobSpan(kind, start, stop, hides_run=stop in hidden)
+            found += _split(job, one, points[-1][0] == start)
     if job.finished is None and job.state is DisplayState.SCHEDULED and job.due > end:
         last = found[-1].kind if found else SCHEDULED
         kind = SLEEPING if last == SLEEPING else SCHEDULED
@@ -108,13 +118,17 @@ def _runs(job: JobRecord, now: datetime) -> list[JobSpan]:
         runs.append(
             JobSpan(RUNNING, job.started, max(end, job.started), 0, how, job.worker or "", is_open)
         )
-    runs.sort(key=lambda run: run.start)
-    first = max(job.attempts + (job.finished is not None or job.state is DisplayState.RUNNING), 0)
-    missing = max(first - len(runs), 0) if job.failures else 0
+    if any(line.kind == TimelineKind.FOLDED for line in job.timeline):
+        return sorted(runs, key=lambda run: run.start)  # how many there were before is not known
     return [
-        JobSpan(one.kind, one.start, one.end, missing + n, one.how, one.worker, one.is_open)
-        for n, one in enumerate(runs, 1)
+        replace(one, attempt=1 + sum(end <= one.start for end in _ends(job)))
+        for one in sorted(runs, key=lambda run: run.start)
     ]
+
+
+def _ends(job: JobRecord) -> list[datetime]:
+    """When runs ended after which the job went on. Their lines name the worker."""
+    return [line.at for line in job.timeline if line.worker and line.kind in _ENDS_RUN]
 
 
 def _end_of_last_run(job: JobRecord, started: datetime) -> datetime:
@@ -155,5 +169,6 @@ def _split(job: JobRecord, one: JobSpan, is_last: bool) -> list[JobSpan]:
     if one.kind not in (READY, SCHEDULED) or not one.start < job.due < one.end:
         is_early = one.kind == READY and job.due >= one.end
         kind = WAITING if job.due.year == _NEVER_DUE_YEARS else SCHEDULED
-        return [JobSpan(kind, one.start, one.end)] if is_early else [one]
-    return [JobSpan(SCHEDULED, one.start, job.due), JobSpan(READY, job.due, one.end)]
+        return [replace(one, kind=kind)] if is_early else [one]
+    early, late = replace(one, kind=SCHEDULED, end=job.due), replace(one, kind=READY, start=job.due)
+    return [replace(early, hides_run=False), late]

@@ -238,10 +238,11 @@ def _time(share: float, at: datetime, words: str, *, narrow: bool) -> str:
 
 def _words(one: JobSpan) -> str:
     what = f"run {one.attempt}" if one.attempt else one.kind
+    hidden = ", and in it a run whose start is not known" if one.hides_run else ""
     by = f" on {one.worker}" if one.worker else ""
     how = f", {one.how}" if one.how else ", not over" if one.is_open else ""
     when = f"{one.start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return f"{what}{by}: {length_text(one.end - one.start)} from {when}{how}"
+    return f"{what}{by}: {length_text(one.end - one.start)} from {when}{how}{hidden}"
 
 
 def _said(mark: JobMark) -> str:

@@ -5,25 +5,24 @@ from mita.model.record import DisplayState
 from .markup import element
 
 MARK_SIZE_PIXELS = 12
+BOX_PIXELS = 16  # the shapes are drawn in a box of this size
 GONE = "gone"
 SLEEPING = "sleeping"
 
-_CIRCLE = "M11 6A5 5 0 1 1 1 6A5 5 0 1 1 11 6Z"
-# in a box of 12 by 12; filled, or drawn as lines
+_CIRCLE = "M14 8A6 6 0 1 1 2 8A6 6 0 1 1 14 8Z"
 _FILLED = {
-    DisplayState.RUNNING.value: "M2.5 1L11 6L2.5 11Z",
-    DisplayState.BLOCKED.value: "M1 4.5H11V11H1ZM3.2 4.5V3.6A2.8 2.8 0 0 1 8.8 3.6V4.5"
-    "H7.3V3.6A1.3 1.3 0 0 0 4.7 3.6V4.5Z",
-    SLEEPING: "M7.5 1A5 5 0 1 0 11 8.5A4.2 4.2 0 0 1 7.5 1Z",
+    DisplayState.RUNNING.value: "M4 2.5 13 8 4 13.5z",
+    SLEEPING: "M10 2A6.3 6.3 0 1 0 14.5 11A5.4 5.4 0 0 1 10 2Z",
 }
 _DRAWN = {
-    DisplayState.WAITING.value: _CIRCLE,
-    DisplayState.SCHEDULED.value: f"{_CIRCLE}M6 3.2V6L8.2 7.4",
-    DisplayState.READY.value: "M2.5 1.5L10.5 6L2.5 10.5Z",
-    DisplayState.SUCCEEDED.value: "M1.5 6.5L4.6 9.8L10.5 2.5",
-    DisplayState.FAILED.value: "M2 2L10 10M10 2L2 10",
-    DisplayState.CANCELLED.value: f"{_CIRCLE}M2.6 9.4L9.4 2.6",
-    GONE: "M2 6H10",
+    DisplayState.WAITING.value: "M4 2h8M4 14h8M5 2c0 4 6 4 6 6s-6 2-6 6M11 2c0 4-6 4-6 6",
+    DisplayState.SCHEDULED.value: f"{_CIRCLE}M8 4.5V8l2.5 1.5",
+    DisplayState.READY.value: "M13.5 8A5.5 5.5 0 1 1 2.5 8A5.5 5.5 0 1 1 13.5 8Z",
+    DisplayState.BLOCKED.value: "M2.5 2.5H13.5V13.5H2.5ZM5.5 8H10.5",
+    DisplayState.SUCCEEDED.value: "M2.5 8.5 6.5 12.5 13.5 4",
+    DisplayState.FAILED.value: "M3 3l10 10M13 3 3 13",
+    DisplayState.CANCELLED.value: f"{_CIRCLE}M4 12 12 4",
+    GONE: "M3 8H13",
 }
 
 
@@ -34,7 +33,7 @@ def shape(state: str, x: float = 0, y: float = 0) -> str:
     path = _FILLED.get(state) or _DRAWN.get(state, _DRAWN[GONE])
     known = state if is_filled or state in _DRAWN else GONE
     kind = "filled" if is_filled else "drawn"
-    moved = f"translate({x:g} {y:g})" if x or y else None
+    moved = f"translate({x:g} {y:g}) scale({MARK_SIZE_PIXELS / BOX_PIXELS:g})"
     return element("path", d=path, class_=f"mark {kind} state-{known}", transform=moved)
 
 
