@@ -386,6 +386,28 @@ async def test_a_call_that_is_interrupted_is_recorded(monkeypatch: pytest.Monkey
     assert line.result == "interrupted: it may have been done in part"
 
 
+async def test_a_bulk_call_that_fails_in_the_middle_says_how_far_it_came(
+    app: Mita, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = with_a_task(app)
+    await app.enqueue_many([send.call(str(n)) for n in range(1500)])
+    kind = type(await app.open_store())
+    whole, calls, seen = kind.amend, list[int](), list[tuple[int, int]]()
+
+    async def fail_later(self: Any, ids: Any, change: Any) -> Any:
+        calls.append(len(ids))
+        if len(calls) > 1:
+            raise StoreError("the disk is full")
+        return await whole(self, ids, change)
+
+    monkeypatch.setattr(kind, "amend", fail_later)
+    with app.acting("ada"), pytest.raises(StoreError):
+        await app.cancel_many(queue="mail", progress=lambda *done: seen.append(done))
+    [line] = await lines(app)
+    assert (line.result, line.details) == ("failed: the disk is full", {"processed": 1000})
+    assert seen == [(1000, 1500)]
+
+
 async def test_texts_are_cut(app: Mita) -> None:
     with app.acting("a" * 10_000, "y" * 10_000):
         with pytest.raises(UsageError):

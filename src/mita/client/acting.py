@@ -63,12 +63,23 @@ class _Acting(Struct, frozen=True):
     outer: "_Acting | None"
 
 
-class Act(Struct, frozen=True):
-    """One call of a verb."""
+class Act(Struct):
+    """One call of a verb. `processed` is how many jobs it has looked at, if it reports progress."""
 
     what: str
     target: str
     arguments: Arguments
+    processed: int = 0
+
+    def counting(self, progress: Callable[[int, int], object] | None) -> Callable[[int, int], None]:
+        """A `progress` argument that counts, and then calls the given one."""
+
+        def count(done: int, total: int) -> None:
+            self.processed = done
+            if progress is not None:
+                progress(done, total)
+
+        return count
 
 
 class AuditRecorder:
@@ -102,7 +113,8 @@ class AuditRecorder:
             with self.acting(None):
                 value = await call()
         except (Exception, asyncio.CancelledError) as error:
-            await self._write(actor, act, 0, _failure(error, act.arguments), {})
+            more = {"processed": act.processed} if act.processed else {}
+            await self._write(actor, act, 0, _failure(error, act.arguments), more)
             raise
         await self._write(actor, act, *_outcome(value))
         return value
@@ -215,10 +227,13 @@ def audited(
                 return await method(self, *args, **kwargs)
             given = signature.bind(self, *args, **kwargs).arguments
             act = Act(what or method.__name__, target(self, given), given)
+            if "progress" in signature.parameters:
+                kwargs["progress"] = act.counting(given.get("progress"))
             return await self._recorder.recorded(act, lambda: method(self, *args, **kwargs))
 
         update_wrapper(verb, method)
-        del verb.__wrapped__  # type: ignore[attr-defined]  # `sync_twin` would call that, past this function
+        # `sync_twin` would call that, past this function
+        del verb.__wrapped__  # type: ignore[attr-defined]
         verb.__signature__ = signature  # type: ignore[attr-defined]
         verb.records = True  # type: ignore[attr-defined]
         return verb

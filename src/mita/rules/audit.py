@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mita.model.audit import AuditEntry
-from mita.model.time import DAY, Wait
+from mita.model.time import DAY, Moment, Wait
 
 from .text import note, writable
 
@@ -36,6 +36,11 @@ KEPT_ARGUMENTS = (
 )
 # Arguments of verbs that hold values of jobs. An error of such a verb may quote them.
 SECRET_ARGUMENTS = ("value", "arguments", "call", "calls")
+
+
+def is_kept(entry: AuditEntry, now: Moment) -> bool:
+    """Whether an entry is not too old to be shown. 0 is the time of one that cannot be read."""
+    return not entry.at or entry.at > now - AUDIT_KEEP
 
 
 def matches(entry: AuditEntry, who: str | None, what: str | None, target: str | None) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from msgspec import Struct
 
 from mita.errors import StoreError, UsageError
+from mita.model.audit import AuditEntry
 from mita.model.gate import StoredLimit
 from mita.model.job import Claim, State, WhenBusy
 from mita.model.outcome import CancelJob, Counter, Settlement, TimelineKind, Verdict
@@ -392,5 +393,31 @@ async def test_a_stream_of_the_older_version_is_brought_up_to_date() -> None:
     assert (await enqueued(store, when_busy=WhenBusy.SKIP, resource="a")) in await claimed_ids(
         store
     )
+    await store.close()
+    server.remove()
+
+
+async def test_a_stream_without_an_audit_log_is_brought_up_to_date() -> None:
+    """Schema 4 had no audit log. Its jobs stay, and changes are recorded from then on."""
+    server = Server().start()
+    old = NatsStore(server.url)
+    await old.open()
+    config = {
+        **schema.stream_config(old._subjects, 1),
+        "subjects": old._subjects.stored_in(schema.UNAUDITED_SCHEMA),
+        "metadata": {"mita": schema.UNAUDITED_SCHEMA},
+    }
+    stream = old._subjects.stream
+    assert "error" not in await old.context.wire.api(f"STREAM.DELETE.{stream}")
+    assert "error" not in await old.context.wire.api(f"STREAM.CREATE.{stream}", config)
+    id = await enqueued(old)
+    await old.close()
+    store = NatsStore(server.url)
+    with pytest.raises(UsageError, match="mita migrate"):
+        await store.open(create=False)
+    await store.open()
+    await store.record_audit([AuditEntry(id=id, who="a", via="api", what="pause", target="q")])
+    assert [one.id for one in await store.audit_page(None, 10, None, None, None)] == [id]
+    assert await claimed_ids(store) == [id]
     await store.close()
     server.remove()

@@ -40,7 +40,7 @@ def audit_page(
         entry
         for entry in reversed(context.state.audit)
         if (after is None or entry.id < after)
-        and entry.at > context.now - audit.AUDIT_KEEP
+        and audit.is_kept(entry, context.now)
         and audit.matches(entry, who, what, target)
     )
     return list(islice(found, limit))

@@ -68,7 +68,7 @@ async def audit_page(
             entry
             for entry in sorted(entries.values(), key=lambda entry: entry.id, reverse=True)
             if (after is None or entry.id < after)
-            and entry.at > context.clock.now() - audit.AUDIT_KEEP
+            and audit.is_kept(entry, context.clock.now())
             and audit.matches(entry, who, what, target)
         ]
         if len(found) >= limit:

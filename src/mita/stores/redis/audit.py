@@ -37,7 +37,7 @@ async def audit_page(
         found += [
             entry
             for entry in some
-            if entry.at > now - audit.AUDIT_KEEP and audit.matches(entry, who, what, target)
+            if audit.is_kept(entry, now) and audit.matches(entry, who, what, target)
         ]
         if len(found) >= limit or len(some) < read:
             return found[:limit]

@@ -1,5 +1,6 @@
 """The audit log: what operators changed, newest first, and bounded."""
 
+import asyncio
 from typing import Any
 
 from msgspec.structs import replace
@@ -123,6 +124,19 @@ async def test_entries_are_deleted_when_they_are_too_old(store: Store, clock: Ti
     await store.prune(10, 10)
     await record(store, e)
     assert await page(store) == [e, d, c]
+
+
+async def test_entries_of_many_callers_at_once_are_all_there(store: Store, twin: Store) -> None:
+    """No caller overwrites what another one records."""
+    ids = new_ids(40)
+    await asyncio.gather(
+        *(
+            handle.record_audit([entry(id)])
+            for pair in zip(ids[::2], ids[1::2], strict=True)
+            for handle, id in zip((store, twin), pair, strict=True)
+        )
+    )
+    assert await page(store) == ids[::-1]
 
 
 async def test_nothing_of_a_job_is_recorded_by_the_store_itself(store: Store) -> None:
