@@ -26,6 +26,7 @@ from tests.stores.redis import servers as redis_servers
 from .arrival_faults import IN_SQL, OF_ARRIVALS
 from .audit_faults import OF_AUDIT, OF_AUDIT_IN_SQL
 from .faults import IN_MEMORY, IN_SQLITE, Fault
+from .history_faults import HISTORY_IN_SQL, OF_HISTORY
 from .limit_faults import OF_LIMITS
 from .rewrite_faults import OF_REWRITES
 from .signal_faults import OF_SIGNALS
@@ -138,10 +139,21 @@ STORES: dict[str, StoreEntry] = {
     "memory": StoreEntry(
         memory,
         tight_memory,
-        faults=[*IN_MEMORY, *OF_LIMITS, *OF_SIGNALS, *OF_ARRIVALS, *OF_REWRITES, *OF_AUDIT],
+        faults=[
+            *IN_MEMORY,
+            *OF_LIMITS,
+            *OF_SIGNALS,
+            *OF_ARRIVALS,
+            *OF_REWRITES,
+            *OF_AUDIT,
+            *OF_HISTORY,
+        ],
     ),
     "sqlite": StoreEntry(
-        sqlite, tight_sqlite, walks=200, faults=[*IN_SQLITE, *IN_SQL, *OF_AUDIT_IN_SQL]
+        sqlite,
+        tight_sqlite,
+        walks=200,
+        faults=[*IN_SQLITE, *IN_SQL, *OF_AUDIT_IN_SQL, *HISTORY_IN_SQL],
     ),
     "redis": StoreEntry(redis, tight_redis, walks=80),
     "nats": StoreEntry(nats, tight_nats, fake_clock=False),

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from mita.model.flow import Arrival
 from mita.model.gate import StoredLimit
+from mita.model.history import RunCounts
 from mita.model.job import Claim, Job, NewJob, State
 from mita.model.outcome import Change, ClaimResult, Progress, Settlement, Verdict
 from mita.model.repeat import Firing, Repeat, RepeatState
@@ -317,6 +318,8 @@ class Walk(RuleBasedStateMachine):
         )
         self.both(lambda store: store.prune(limit, most))
         self.both(methodcaller("leave", id) if leaves else methodcaller("beat", worker, 50))
+        counts = RunCounts(queue="a", task=id, succeeded=limit, failed=most, wait_ms=len(self.ids))
+        self.both(lambda store: store.count_runs([counts]))
         self.both(methodcaller("unlock", "l", id) if leaves else methodcaller("lock", "l", id, 30))
 
     # ------------------------------------------------------------ repeats
@@ -394,6 +397,8 @@ class Walk(RuleBasedStateMachine):
         self.both(lambda store: store.resources())
         self.both(lambda store: store.list_repeats())
         self.both(lambda store: store.workers())
+        for hourly in (False, True):
+            self.both(methodcaller("run_history", 0, hourly, None, None))
 
     def look_closely(self) -> None:
         self.look_at_all()

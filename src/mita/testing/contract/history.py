@@ -55,7 +55,9 @@ async def test_counts_are_shown_as_they_were_added(store: Store, twin: Store) ->
     await store.count_runs([counts(QUEUE, "send", **numbers)])
     after = await store.now()
     for hourly, span in ((False, MINUTE), (True, HOUR)):
-        [row] = await shown(twin, hourly=hourly)
+        rows = await shown(twin, hourly=hourly)
+        assert len(rows) == 1
+        row = rows[0]
         assert row.at in (before - before % span, after - after % span)
         assert row == StoredCounts(at=row.at, queue=QUEUE, task="send", **numbers)
 
