@@ -8,7 +8,7 @@ RUN    := $(VENV)/.ready-to-run
 READY  := $(VENV)/.ready
 DOCS   := build/docs-venv
 
-.PHONY: demo test check bench soak docs clean django-suite frameworks
+.PHONY: screenshots demo test check bench soak docs clean django-suite frameworks
 
 $(RUN): requirements/run.txt pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -54,6 +54,9 @@ docs: $(DOCS)/.ready  ## build the site of the documentation into build/site, an
 
 django-suite: $(READY)  ## run Django's own tests of task backends; needs PYTHON=python3.12 or later, and its VENV=
 	$(BIN)/python -m tools.django_suite
+
+screenshots: $(READY)  ## take the pictures of the dashboard for the guide, with the Chromium of this machine
+	$(BIN)/python -m tools.screenshots
 
 frameworks: $(READY)  ## run the tests of integrations with the oldest versions that they claim
 	$(BIN)/python -m tools.frameworks $(ARGS)

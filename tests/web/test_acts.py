@@ -105,17 +105,17 @@ async def test_a_queue_is_paused_and_resumed_on_the_overview(
 async def test_ticked_jobs_are_retried_together_and_the_log_says_who_and_why(
     own_shop: Mita, address: str, page: Page
 ) -> None:
-    await page.goto(f"{address}/jobs?state=failed&task=send_receipt")
+    await page.goto(f"{address}/jobs?state=failed&task=charge_card")
     boxes = page.locator("input[name=id]")
     ids = [await boxes.nth(i).get_attribute("value") for i in range(3)]
     for i in range(3):
         await boxes.nth(i).check()
-    await page.get_by_placeholder("why").fill("the mail server is back")
+    await page.get_by_placeholder("why").fill("the gateway is back")
     await press(page, "Retry", ".ticked")
     await expect(page.locator(".note")).to_contain_text("3 jobs")
     for id in ids:
         assert await state(own_shop, str(id)) in ("ready", "blocked")
     entries = (await ask(own_shop.audit_sync)).entries
     assert {entry.via for entry in entries[:1]} == {"web"}
-    assert entries[0].why == "the mail server is back"
+    assert entries[0].why == "the gateway is back"
     assert entries[0].what.startswith("retry")

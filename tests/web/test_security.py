@@ -218,7 +218,7 @@ async def test_arguments_are_shown_only_to_roles_that_may_and_secrets_to_nobody(
     shop: Mita, samples: dict[str, str]
 ) -> None:
     [mail] = (await shop.jobs(task="send_receipt", limit=1)).jobs
-    [card] = (await shop.jobs(task="charge_card", limit=1)).jobs
+    [card] = (await shop.jobs(task="save_card", limit=1)).jobs
     assert mail.arguments is not None
     wanted = mail.arguments["address"]
     async with asking(shop, authorize=by_header) as client:

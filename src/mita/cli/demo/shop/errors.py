@@ -44,7 +44,7 @@ ERRORS: dict[str, tuple[ShopError, ...]] = {
     ),
     "send_receipt": (
         ShopError(
-            0.05,
+            0.09,
             24.0,
             "smtplib.SMTPRecipientsRefused: {{'ada{order}@example.com': (550, b'no mailbox')}}",
             (_at("mail.py", 27, "send_receipt", "server.send_message(message)"),),

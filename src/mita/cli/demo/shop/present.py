@@ -9,20 +9,20 @@ from mita import Cron, Every, Rate
 from mita.model.job import NewJob
 from mita.model.outcome import Progress
 from mita.model.record import ProgressReport
-from mita.model.time import HOUR, SECOND, Wait
+from mita.model.time import HOUR, MINUTE, SECOND, Wait
 
 from .past import ShopPast
 from .workers import WORKERS
 
 RUN_LEASE: Wait = 2 * HOUR  # of the jobs that run: nothing renews them
-CARD = "4242 4242 4242 4242"
 
 
 async def put_repeats(shop: ShopPast) -> None:
     """The repeats of the shop, one of which is paused."""
     tasks, repeats = shop.tasks, shop.app.repeats
+    minute = (shop.clock.time.minute + 30) % 60  # so that it is not late, whenever this is called
     await repeats.put("stock-rotterdam", tasks.sync_stock.call("rotterdam"), Every(7000))
-    await repeats.put("stock-lyon", tasks.sync_stock.call("lyon"), Cron("15 */6 * * *"))
+    await repeats.put("stock-lyon", tasks.sync_stock.call("lyon"), Cron(f"{minute} */6 * * *"))
     await repeats.put("report-sales", tasks.daily_report.call("sales"), Cron("0 6 * * 1-5"))
     await repeats.put("report-tax", tasks.daily_report.call("tax"), Cron("0 5 1 * *"))
     await repeats.pause("report-tax")
@@ -31,10 +31,17 @@ async def put_repeats(shop: ShopPast) -> None:
 async def set_limits(shop: ShopPast) -> None:
     """What operators have set: a paused queue, a hold and limits."""
     app = shop.app
-    await app.pause("reports")
-    await app.hold("account:acme", after=timedelta(hours=3), queue="payments")
-    await app.limit_queue("mail", concurrency=8, rate=Rate(5, per=1, burst=5))
-    await app.limit_key("gpu", concurrency=2, queue="images")
+    with app.acting("ada", "the printer is away until noon", via="cli"):
+        await app.pause("reports")
+    with app.acting("ada", "chargebacks, ticket 4711", via="web"):
+        await app.hold("account:acme", after=timedelta(hours=3), queue="payments")
+    with app.acting("cy", "the mail host complains", via="web"):
+        await app.limit_queue("mail", concurrency=8, rate=Rate(5, per=1, burst=5))
+        await app.limit_key("gpu", concurrency=2, queue="images")
+    for job in (await app.jobs(task="send_receipt", state="failed", limit=2)).jobs:
+        with app.acting("dana", "the customer has a new address", via="web"):
+            await app.amend(job.id, arguments={"address": "new@example.com"})
+            await app.retry(job.id)
 
 
 async def start_runs(shop: ShopPast) -> None:
@@ -50,7 +57,7 @@ async def start_runs(shop: ShopPast) -> None:
     for accounts in (("globex", "initech"), ("acme", "acme", "globex")):
         for account in accounts:
             call = tasks.charge_card.options(id=_later(shop), tags=[f"customer:{account}"])
-            await call.enqueue(shop.order(), account, 12_900, CARD)
+            await call.enqueue(shop.order(), account, 12_900)
         await store.claim(["payments"], 4, RUN_LEASE, WORKERS[0].id)
     clock.move(15 * SECOND)
     reports = [
@@ -70,7 +77,7 @@ async def start_runs(shop: ShopPast) -> None:
 async def fill_queues(shop: ShopPast) -> None:
     """Jobs that are ready, scheduled, in a queue that no worker serves, and of a task that no
     worker knows."""
-    tasks, app, clock = shop.tasks, shop.app, shop.clock
+    tasks, app = shop.tasks, shop.app
     for number in range(3):
         await tasks.transcode_video.options(id=_later(shop)).enqueue(f"tour-{number}.mp4")
     for kind in ("sales", "returns", "visits"):
@@ -81,7 +88,7 @@ async def fill_queues(shop: ShopPast) -> None:
     for hours in (1, 3, 9, 30):
         call = tasks.sync_stock.options(id=_later(shop), tags=["warehouse:lyon"])
         await call.after(timedelta(hours=hours)).enqueue("lyon")
-    clock.go_to(4 * SECOND)
+    await shop.go_to(4 * SECOND, MINUTE)
     await app.enqueue_many(
         tasks.send_receipt.options(id=_later(shop), tags=["newsletter"]).call(
             shop.order(), "hana@example.com"
@@ -90,7 +97,8 @@ async def fill_queues(shop: ShopPast) -> None:
     )
     page = await app.jobs(task="resize_image", state="blocked", limit=1)
     for job in page.jobs:
-        await app.cancel(job.id, reason="the picture is not needed any more")
+        with app.acting("bo", "the picture is not needed any more", via="cli"):
+            await app.cancel(job.id, reason="the picture is not needed any more")
 
 
 def _later(shop: ShopPast) -> str:

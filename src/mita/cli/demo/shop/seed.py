@@ -2,7 +2,8 @@
 
 import asyncio
 
-from mita.model.time import DAY, HOUR, MINUTE, Wait
+from mita.engine.scheduler import fire_due
+from mita.model.time import DAY, HOUR, MINUTE, SECOND, Wait
 
 from .clock import PastClock
 from .flows import ShopFlows
@@ -15,6 +16,7 @@ HOURS_BACK = range(23, 0, -1)
 LATE_BATCHES = range(50, 4, -4)  # minutes before now
 REINDEX_AGO_HOURS = 9
 FLOWS_AGO: Wait = 59 * MINUTE
+SLOW_COUNTS: Wait = 15 * MINUTE
 TURN_S = 0.01  # of real time
 TURN: Wait = 50  # of the clock, in that time
 
@@ -32,7 +34,7 @@ async def seed_shop(url: str) -> None:
             await set_limits(shop)
             await start_runs(shop)
             await fill_queues(shop)
-            clock.go_to(0)
+            await shop.go_to(0, MINUTE)
             await beat_all(store, clock.now())
         finally:
             await store.close()
@@ -43,13 +45,14 @@ async def _day(shop: ShopPast) -> None:
     """Hour by hour, with the flows between them."""
     flows = ShopFlows(shop.app, shop.tasks)
     for hour in HOURS_BACK:
-        shop.clock.go_to(hour * HOUR)
-        await shop.batch(8 + hour % 5, 5 * MINUTE)
+        await shop.go_to(hour * HOUR, SLOW_COUNTS)
+        await shop.batch(8 + hour % 5, 2 * SECOND)
         if hour == REINDEX_AGO_HOURS:
             run = await flows.reindex()
             shop.clock.move(MINUTE)
-            await run.cancel("the old index is good enough")
-    shop.clock.go_to(FLOWS_AGO)
+            with shop.app.acting("bo", "the old index is good enough", via="cli"):
+                await run.cancel("the old index is good enough")
+    await shop.go_to(FLOWS_AGO, MINUTE)
     shop.tasks.broken = {5}
     await flows.catalogue()
     await flows.month_end()
@@ -59,9 +62,11 @@ async def _day(shop: ShopPast) -> None:
     await shop.tasks.refund.options(id=shop.new_id()).enqueue(shop.order(), 4_900)
     await _work(shop)
     for minutes in LATE_BATCHES:
-        shop.clock.go_to(minutes * MINUTE)
-        await shop.batch(11, 2 * MINUTE)
-    shop.clock.go_to(3 * MINUTE)
+        await shop.go_to(minutes * MINUTE, MINUTE)
+        await shop.batch(11, 2 * SECOND)
+    await shop.go_to(3 * MINUTE, MINUTE)
+    await fire_due(shop.store, keep=shop.app.kept.failed)
+    await _work(shop)
 
 
 async def _work(shop: ShopPast) -> None:
