@@ -1,16 +1,17 @@
 """Arrivals that are broken on purpose."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from mita.model.flow import Arrival
 from mita.model.job import State
-from mita.model.outcome import Answer, RetryJob
+from mita.model.outcome import Answer, RetryJob, Settlement
 from mita.model.time import LATEST
 from mita.rules.durable import arrival_name
 from mita.stores.memory import amend as amending
+from mita.stores.memory import claim as claiming
 from mita.stores.memory.context import MemoryContext
 from mita.stores.memory.state.memory_state import MemoryRecord
 
@@ -132,7 +133,31 @@ def wake_nobody(patch: pytest.MonkeyPatch) -> None:
     _instead(patch, arrive)
 
 
+def tell_although_stale(patch: pytest.MonkeyPatch) -> None:
+    def told_by(settlements: Sequence[Settlement], took: Sequence[bool]) -> list[Arrival]:
+        return [arrival for one in settlements for arrival in one.arrivals]
+
+    patch.setattr(claiming, "told_by", told_by)
+
+
+def settle_and_tell_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(claiming, "told_by", lambda settlements, took: [])
+
+
 OF_ARRIVALS = [
+    Fault(
+        "a stale settlement that tells",
+        tell_although_stale,
+        ("test_a_stale_settlement_tells_nothing",),
+    ),
+    Fault(
+        "a settlement that does not tell",
+        settle_and_tell_nothing,
+        (
+            "test_a_settlement_tells_what_it_has_to_tell",
+            "test_what_a_settlement_could_not_tell_is_returned",
+        ),
+    ),
     Fault(
         "an arrival that is counted twice",
         count_twice,

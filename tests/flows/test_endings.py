@@ -10,6 +10,7 @@ import pytest
 
 from mita import Answer, FlowRun, Job, Mita, Retry
 from mita.engine.lease_keeper import LeaseKeeper
+from mita.errors import Rejected
 from mita.model.ending import Raised
 from mita.model.outcome import CancelJob, RescheduleJob, Settlement
 from mita.model.record import FlowRecord
@@ -171,17 +172,28 @@ async def test_a_step_that_is_cancelled_after_it_has_told_the_next_steps(
 ) -> None:
     """Its handler has succeeded, and the next steps know that: the cancel comes too late."""
     kind = type(await it.app._store())
-    whole = kind.arrive
+    whole, both = kind.arrive, kind.settle_and_claim
+    asked: list[Answer] = []
+
+    async def cancel_senders(store: Any, arrivals: Any) -> None:
+        for sender in {one.sender for one in arrivals if one.sender.endswith(".000001")}:
+            asked.extend(await store.amend([sender], CancelJob(60_000)))
 
     async def arrive(store: Any, arrivals: Any) -> Any:
         answers = await whole(store, arrivals)
-        for sender in {one.sender for one in arrivals if one.sender.endswith(".000001")}:
-            await store.amend([sender], CancelJob(60_000))
+        await cancel_senders(store, arrivals)
         return answers
 
+    async def settle_and_claim(store: Any, settlements: Any, *args: Any) -> Any:
+        """The worker has decided to tell them with the settlement."""
+        await cancel_senders(store, [told for one in settlements for told in one.arrivals])
+        return await both(store, settlements, *args)
+
     monkeypatch.setattr(kind, "arrive", arrive)
+    monkeypatch.setattr(kind, "settle_and_claim", settle_and_claim)
     run = await it.chain(it.work.call("x"))
     assert await it.ended(run) == ("succeeded", ["succeeded"] * 3)
+    assert asked == [Answer.ASKED]
     assert sorted(it.calls) == ["always", "then x", "x"]
 
 
@@ -385,3 +397,56 @@ async def patrol(store: Store, run: FlowRun) -> None:
     """Let the flow look after its steps now."""
     await store.amend([run.id], RescheduleJob(NOW))
     await store.close()
+
+
+# ---------------------------------------------------------------- what a store rejects
+
+
+MOST_BYTES = 1000  # that the store in these tests takes of what a job tells another
+
+
+@pytest.mark.parametrize(("size", "what"), [(1500, "one"), (50, "together")])
+async def test_a_step_that_tells_too_much_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, what: str
+) -> None:
+    """SQLite tells and settles many steps in one operation. One that is rejected does not stop the
+    others. If only the results of all are too much, the job that gathers them fails."""
+    app = Mita(f"sqlite:///{tmp_path}/jobs.db", retry=Retry(max_retries=0))
+
+    def check(arrivals: Any) -> None:
+        if any(len(one.value) > MOST_BYTES for one in arrivals):
+            raise Rejected("too large")
+
+    kind = type(await app._store())
+    tell, both = kind.arrive, kind.settle_and_claim
+
+    async def arrive(store: Any, arrivals: Any) -> Any:
+        check(arrivals)
+        return await tell(store, arrivals)
+
+    async def settle_and_claim(store: Any, settlements: Any, *args: Any) -> Any:
+        check([told for one in settlements for told in one.arrivals])
+        return await both(store, settlements, *args)
+
+    monkeypatch.setattr(kind, "arrive", arrive)
+    monkeypatch.setattr(kind, "settle_and_claim", settle_and_claim)
+
+    @app.task
+    async def make(n: int) -> str:
+        return "x" * (size if what == "together" or n == 5 else 1)
+
+    @app.task
+    async def total(parts: list[str]) -> int:
+        return sum(map(len, parts))
+
+    async with app:
+        run = await app.group([make.call(n) for n in range(120)]).then(total.call).enqueue()
+        await app.worker(until_empty=True).run()
+        state, steps = shown(await run.get())
+        assert (state, steps[-1]) == ("failed", "cancelled")
+        failed = [number for number, step in enumerate(steps) if step == "failed"]
+        assert failed == ([5] if what == "one" else [])
+        assert set(steps[:-1]) - {"failed"} == {"succeeded"}
+        task = "make" if what == "one" else "mita.gather"
+        for job in (await app.jobs(task=task, state="failed")).jobs:
+            assert "store it elsewhere and return its name" in str(job.error)

@@ -138,6 +138,8 @@ class ClaimLoop:
                 result = await self._store.settle_and_claim(
                     batch, queues, limit, context.lease, context.id
                 )
+            elif executor.flows.tells_with_settle and executor.flows.is_used:
+                result = await self._store.settle_and_claim(batch, [], 0, context.lease, context.id)
             else:
                 result = ClaimResult(await self._store.settle(batch), [])
         except StoreError as error:
@@ -145,6 +147,8 @@ class ClaimLoop:
             return
         if self._backoff.failures:
             self._backoff.reset()
+        if executor.flows.is_used and batch:
+            executor.flows.settled(batch, result)
         self._emit_result(signal, result, sent, claimed=limit > 0)
         if limit:
             self._plan_next(result.again)
@@ -159,6 +163,10 @@ class ClaimLoop:
         """Settle again what was not settled. A token settles at most once, so this is safe even if
         the store did it and only its answer was lost."""
         self._may_have_jobs = True
+        if isinstance(error, Rejected) and (told := [one for one in batch if one.arrivals]):
+            self._executor.ended = [one for one in batch if not one.arrivals] + self._executor.ended
+            self._executor.flows.tell_apart(told)
+            return
         if not isinstance(error, Rejected) or not error.rejected:
             self._executor.ended = batch + self._executor.ended
             await self._backoff.after(error)

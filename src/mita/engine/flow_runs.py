@@ -21,12 +21,14 @@ from mita.flows.runs import (
     conclude_skipped,
     prepared,
     tell_before_settling,
+    told_with_settlement,
 )
 from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
-from mita.model.flow import FlowPlace
+from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, State
-from mita.model.outcome import Busy, Held, Settlement
+from mita.model.outcome import Answer, Busy, ClaimResult, Held, Settlement
 from mita.model.time import SECOND
+from mita.ports.store import Can
 from mita.rules.claim_size import CALL_JOBS
 from mita.rules.flow import ADDED_TASK, FLOW_TASK, GATHER_TASK
 from mita.rules.judge import judge
@@ -64,12 +66,18 @@ class FlowRuns:
         self.in_hand = 0
         self.is_used = False  # this worker has claimed a job of a flow
         self.put_back: set[str] = set()  # flows that go back to the queue
+        self.tells_with_settle = Can.TELL_WITH_SETTLE in context.store.can
 
     # ------------------------------------------------------------ before a run
 
+    def is_ready(self, claim: Claim, place: FlowPlace) -> bool:
+        """Whether a step can run at once: it needs nothing of others, and this is its first
+        run."""
+        self.is_used = True
+        return not (place.needs or claim.crashes or claim.interruptions)
+
     def prepare(self, execution: Execution, place: FlowPlace) -> None:
         """Read what the run of a step needs, and start it."""
-        self.is_used = True
         self._begin(self._prepare(execution, place))
 
     async def _prepare(self, execution: Execution, place: FlowPlace) -> None:
@@ -89,9 +97,18 @@ class FlowRuns:
         self.is_used = True
         self._begin(self._run_own(claim, deadline))
 
-    async def _run_own(self, claim: Claim, deadline: float) -> None:
-        context = self._context
-        call = self._until(deadline, lambda: run_own_job(self._tools, claim), claim)
+    async def _run_own(self, claim: Claim, deadline: float, *, apart: bool = False) -> None:
+        """`apart`: what a gathering job tells is told before it is settled, on any store."""
+        context, tools = self._context, self._tools
+        arrivals: list[Arrival] = []
+        if claim.task == GATHER_TASK and self.tells_with_settle and not apart:
+
+            async def tell(told: Sequence[Arrival]) -> list[Answer]:
+                arrivals[:] = told
+                return [Answer.DONE] * len(told)
+
+            tools = replace(tools, tell=tell)
+        call = self._until(deadline, lambda: run_own_job(tools, claim), claim)
         try:
             ending = await self._extending(claim, asyncio.ensure_future(call))
         except LeaseLost as error:
@@ -106,7 +123,7 @@ class FlowRuns:
             self.put_back.add(claim.id)
         if claim.task == GATHER_TASK and verdict.state is State.SUCCEEDED:
             verdict = replace(verdict, told=True)
-        self._settle(Settlement(claim, verdict))
+        self._settle(Settlement(claim, verdict, arrivals=tuple(arrivals)))
 
     async def _extending(self, claim: Claim, work: asyncio.Task[T]) -> T:
         """Wait for `work`, and extend the lease of its job meanwhile: to look after a flow of
@@ -126,7 +143,15 @@ class FlowRuns:
     # ------------------------------------------------------------ before a settlement
 
     def tell(self, settlement: Settlement, deadline: float) -> None:
-        """Tell the dependants of a step that it succeeded, and settle it then."""
+        """Tell the dependants of a step that it succeeded, and settle it then; in one operation if
+        the store can."""
+        told = told_with_settlement(settlement) if self.tells_with_settle else None
+        if told is None:
+            self._tell_first(settlement, deadline)
+        else:
+            self._settle(told)
+
+    def _tell_first(self, settlement: Settlement, deadline: float) -> None:
         self._untold.append((settlement, deadline))
         if not self._is_telling:
             self._is_telling = True
@@ -174,7 +199,22 @@ class FlowRuns:
         )
         return True
 
+    def tell_apart(self, settlements: Sequence[Settlement]) -> None:
+        """Tell and settle these one after the other: together they were rejected. Then it is known
+        which of them is too large, and the others go on."""
+        deadline = time.monotonic() + self._context.lease / SECOND / LEASE_BEATS
+        for one in settlements:
+            if one.claim.task == GATHER_TASK:
+                self._begin(self._run_own(one.claim, deadline, apart=True))
+            else:
+                self._tell_first(replace(one, arrivals=()), deadline)
+
     # ------------------------------------------------------------ after a settlement
+
+    def settled(self, batch: Sequence[Settlement], result: ClaimResult) -> None:
+        """These were settled, and have told what they tell with that."""
+        written = (one for one, took in zip(batch, result.took, strict=True) if took)
+        self._here.settled(written, result.untold)
 
     async def conclude(self, settled: list[tuple[Settlement, bool]]) -> None:
         """Tell what follows from settlements that were written. What fails here is found by the

@@ -45,17 +45,33 @@ STORED = "stored"  # the sender of the arrival that says that the whole flow is 
 # so it looks once, after the last of them. The more steps it has, the longer it takes.
 LARGE_FLOW_WAIT: Wait = SECOND
 STEPS_READ_IN_1_MS = 10
+_ONE_MORE = pack_told(told_to_counter(0, State.SUCCEEDED))  # what a counter is told of a success
 
 
 # ---------------------------------------------------------------- before a job is settled
 
 
+def arrivals_with_settlement(job: EndedJob) -> tuple[Arrival, ...]:
+    """What a step that succeeds tells in the operation that settles it: its dependants, and at last
+    its counter."""
+    arrivals = _to_dependants(job)
+    counter = job.place.counter
+    if counter is not None:
+        receiver = step_id(job.place.flow, counter.first)
+        arrivals.append(Arrival(counter.queue, receiver, job.id, _ONE_MORE, counter.needs))
+    return tuple(arrivals)
+
+
+def _to_dependants(job: EndedJob) -> list[Arrival]:
+    return [
+        arrival for to in job.place.dependants for arrival in _arrivals(job, to, _told(job, to))
+    ]
+
+
 def success_arrivals(job: EndedJob) -> list[Arrival]:
     """What a job that is about to succeed tells its dependants. The first of them also keeps its
     result, in case its worker dies before it is settled."""
-    arrivals = [
-        arrival for to in job.place.dependants for arrival in _arrivals(job, to, _told(job, to))
-    ]
+    arrivals = _to_dependants(job)
     if arrivals:
         told = replace(read_told(arrivals[0].value), kept=job.result or NO_RESULT)
         arrivals[0] = replace(arrivals[0], value=pack_told(told))

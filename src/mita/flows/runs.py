@@ -1,6 +1,6 @@
 """The runs of a flow's steps: what happens before a run, before it is settled, and after that."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from mita.model.outcome import Answer, Busy, Settlement
 from mita.model.time import HOUR, SECOND, Wait, When
 from mita.ports.store import Can, Store
 from mita.rules.durable import ARRIVAL
-from mita.rules.flow import UNREADABLE_VALUE, read_told, together
+from mita.rules.flow import GATHER_TASK, UNREADABLE_VALUE, read_told, together
 from mita.rules.judge import LOCKED_WAIT_MS, Retention, first_line, judge
 from mita.rules.readable import unreadable
 from mita.rules.sealed import is_locked
@@ -26,6 +26,7 @@ from .additions import store_added
 from .arrivals import arrive
 from .cancels import cancel_children
 from .delivery import (
+    arrivals_with_settlement,
     conclude_and_wake,
     counter_arrivals,
     success_arrivals,
@@ -58,6 +59,29 @@ class ToldHere:
     def __init__(self) -> None:
         self.values: dict[str, bytes] = {}
         self.counted: dict[str, bool] = {}
+
+    def settled(self, written: Iterable[Settlement], untold: Collection[Arrival]) -> None:
+        """These settlements were written, and what they tell with them was told, but for
+        `untold`."""
+        before = {(arrival.sender, arrival.receiver) for arrival in untold}
+        for one in written:
+            if not one.arrivals:
+                continue
+            is_first = True
+            if before and one.claim.task != GATHER_TASK:
+                last = one.arrivals[-1]  # it is for the counter
+                is_first = (last.sender, last.receiver) not in before
+            self.counted[one.claim.id] = is_first
+            for arrival in one.arrivals:
+                if arrival.needs == 1 and (arrival.sender, arrival.receiver) not in before:
+                    self.remember(arrival)
+
+    def has_ended(self, settlement: Settlement) -> bool:
+        """Whether this step has told everything that it has to tell, with its settlement."""
+        if settlement.arrivals and self.counted.get(settlement.claim.id):
+            del self.counted[settlement.claim.id]
+            return True
+        return False
 
     def remember(self, arrival: Arrival) -> None:
         """Keep what was told, for a while."""
@@ -144,6 +168,27 @@ async def tell_before_settling(
     return list(settlements)
 
 
+def told_with_settlement(settlement: Settlement) -> Settlement | None:
+    """The settlement of a step that succeeded, with what it tells others in the operation that
+    settles it. None if more than arrivals is needed: it has added steps, or it is a child job. None
+    too if it was cancelled: it tells nothing before it is settled."""
+    claim, verdict = settlement.claim, settlement.verdict
+    place = place_of(claim)
+    if place is None or place.counter is None or place.parent is not None:
+        return None
+    if settlement.added is not None or settlement.was_cancelled:
+        return None
+    job = EndedJob(claim.id, place, claim.task, verdict.state, verdict.result)
+    if settlement.span:
+        job = replace(job, span=settlement.span)
+    keep = max(verdict.keep, STEP_RETENTION)
+    return replace(
+        settlement,
+        verdict=replace(verdict, keep=keep, told=True),
+        arrivals=arrivals_with_settlement(job),
+    )
+
+
 async def _tell(store: Store, jobs: Sequence[EndedJob], here: ToldHere | None) -> None:
     """Tell the dependants of jobs that are about to succeed. A job that has dependants tells its
     counter in the same call: if its worker dies before it is settled, its next run finds that it
@@ -217,7 +262,9 @@ async def conclude_settled(
     written = [
         job
         for one, took_it in zip(settlements, took, strict=True)
-        if took_it and (job := _ended(one)) is not None
+        if took_it
+        and not (here is not None and here.has_ended(one))
+        and (job := _ended(one)) is not None
     ]
     ended = [job for job in written if job.state in TERMINAL]
     # a person may have asked for their end while they ran

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from .flow import AddedSteps
+from .flow import AddedSteps, Arrival
 from .job import Claim, State
 from .time import Moment, Wait, When
 
@@ -99,11 +99,12 @@ class Start(Struct, frozen=True, gc=False):
 
 
 class Settlement(Struct, frozen=True, gc=False):
-    """The result of one claim. A store reads only the verdict. The rest is for events: how many
-    `seconds` the run took, `was_cancelled` (then the job ends as cancelled, whatever the verdict
-    is), and its `start`, if no event has reported that yet; and for flows: the steps that the run
-    has `added`, and its `span`, if runs are traced. `waited` is how many seconds the claim had
-    waited in the worker when the run started."""
+    """The result of one claim. A store reads only the verdict, and what the job tells others in the
+    same atomic operation (`arrivals`, see `Store.settle_and_claim`). The rest is for events: how
+    many `seconds` the run took, `was_cancelled` (then the job ends as cancelled, whatever the
+    verdict is), and its `start`, if no event has reported that yet; and for flows: the steps that
+    the run has `added`, and its `span`, if runs are traced. `waited` is how many seconds the claim
+    had waited in the worker when the run started."""
 
     claim: Claim
     verdict: Verdict
@@ -113,6 +114,7 @@ class Settlement(Struct, frozen=True, gc=False):
     added: AddedSteps | None = None
     span: bytes = b""
     waited: float = 0.0
+    arrivals: tuple[Arrival, ...] = ()
 
 
 class Held(StrEnum):
@@ -140,12 +142,14 @@ class ClaimResult(Struct, frozen=True):
     """The answer to one call of `settle_and_claim`: which settlements were written (False: the
     token was stale), the new claims, and `again`, the delay after which a claim may find more.
     None: nothing is scheduled, and the store will notify. `busy` are the jobs whose resource key
-    was taken."""
+    was taken. `untold` are the arrivals of settlements that were not stored: their receiver is
+    gone, has succeeded, or was told before."""
 
     took: list[bool]
     claims: list[Claim]
     again: Wait | None = None
     busy: Sequence[Busy] = ()
+    untold: Sequence[Arrival] = ()
 
 
 # ---------------------------------------------------------------- changes: what a person may ask

@@ -57,6 +57,7 @@ class Can(Flag):
     ENQUEUE_IN_YOUR_TRANSACTION = auto()
     ENQUEUE_AT_ONCE = auto()  # the jobs of one small `enqueue` are stored all or not at all
     TELL_AT_ONCE = auto()  # `arrive` that raises `Rejected` has told no job of that queue
+    TELL_WITH_SETTLE = auto()  # `settle_and_claim` tells the `arrivals` of settlements
 
 
 SILENCE_S = 5.0  # the default of `Store.silence`
@@ -118,7 +119,11 @@ class Jobs(Protocol):
         lease: Wait,
         worker: str,
     ) -> ClaimResult:
-        """`settle`, then `claim`, in one round trip."""
+        """`settle`, then `claim`, in one round trip.
+
+        With `Can.TELL_WITH_SETTLE` it also tells the `arrivals` of the settlements that were
+        written, as `arrive` does, in the same atomic operation. If it raises `Rejected` and one of
+        the settlements has arrivals, nothing was written."""
 
     async def extend(self, claims: Sequence[Claim], lease: Wait) -> list[Held]:
         """Extend these claims to `lease` from now. `cancel`: the claim is still held, but the job

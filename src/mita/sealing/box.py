@@ -135,9 +135,12 @@ class SealingBox:
         return replace(job, **changes)
 
     def seal_settlement(self, settlement: Settlement) -> Settlement:
-        """Encrypt the result or the error of a run."""
+        """Encrypt the result or the error of a run, and what it tells other jobs."""
         claim = settlement.claim
         sealed = self._seal_verdict(claim.id, claim.task, settlement.verdict)
+        if settlement.arrivals:
+            told = tuple(map(self.seal_arrival, settlement.arrivals))
+            return replace(settlement, verdict=sealed, arrivals=told)
         same = sealed is settlement.verdict
         return settlement if same else replace(settlement, verdict=sealed)
 

@@ -145,6 +145,14 @@ def arrive(context: MemoryContext, arrivals: Sequence[Arrival]) -> list[Answer]:
     return [_arrive(context, arrival) for arrival in arrivals]
 
 
+def check_arrivals(context: MemoryContext, arrivals: Sequence[Arrival]) -> None:
+    """Raises Rejected if the store has no room for one of these."""
+    for arrival in arrivals:
+        record = context.state.records.get(arrival.receiver)
+        if record is not None:
+            _check_room(context, record, "an arrival", arrival.value)
+
+
 def _arrive(context: MemoryContext, arrival: Arrival) -> Answer:
     record = context.state.records.get(arrival.receiver)
     if record is None:

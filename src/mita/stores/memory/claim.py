@@ -4,17 +4,20 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from mita.errors import Rejected
 from mita.model.gate import MOST_HOLDERS, Gate
 from mita.model.job import Claim, Job, State
 from mita.model.outcome import Busy, ClaimResult, Settlement, TimelineKind
 from mita.model.time import Moment, Wait
 from mita.rules.busy import BUSY_RETENTION, RATE_POLICY, busy_policy, replaced_note
 from mita.rules.gates import after_starts, next_token_at, places
+from mita.stores.shared.told import not_done, told_by
 
+from .amend import arrive, check_arrivals
 from .codec import to_claim
 from .context import MemoryContext
 from .resources import closed_gate, next_wake_at, open_keys, pass_gates, set_level, use_of
-from .settle import finish, settle
+from .settle import finish, settle, size_of
 from .state.memory_state import MemoryRecord
 
 # Jobs that a claim examines at most: thousands of jobs of a busy key are blocked in several claims.
@@ -58,6 +61,14 @@ def _places(context: MemoryContext, queue: str) -> int:
     return places(limit, state.index.running(queue), state.queue_levels.get(queue, 0), context.now)
 
 
+def _check_all(context: MemoryContext, settlements: Sequence[Settlement]) -> None:
+    """Raises Rejected if the store has no room for one of these, before anything is written."""
+    room = context.room
+    check_arrivals(context, told_by(settlements, [True] * len(settlements)))
+    if room is not None and any(size_of(one) > room for one in settlements):
+        raise Rejected(f"a job is larger than this store has room for ({room:,} bytes)")
+
+
 def settle_and_claim(
     context: MemoryContext,
     settlements: Sequence[Settlement],
@@ -67,8 +78,12 @@ def settle_and_claim(
     worker: str,
 ) -> ClaimResult:
     """Settle first, so that a key that becomes free can be claimed at once."""
+    if any(one.arrivals for one in settlements):
+        _check_all(context, settlements)
     took = settle(context, settlements)
-    return replace(claim(context, queues, limit, lease, worker), took=took)
+    told = told_by(settlements, took)
+    untold = not_done(told, arrive(context, told))
+    return replace(claim(context, queues, limit, lease, worker), took=took, untold=untold)
 
 
 def _start_run(context: MemoryContext, record: MemoryRecord, lease: Wait, worker: str) -> Claim:

@@ -60,7 +60,13 @@ class MemoryStore:
     """Stores that share a `state` are to each other as processes that share a database. `room`
     bounds the bytes of a job as other stores do, for tests."""
 
-    can = Can.OBEY_A_FAKE_CLOCK | Can.KEEP_EXACT_ORDER | Can.SHARE_EXACTLY | Can.TELL_AT_ONCE
+    can = (
+        Can.OBEY_A_FAKE_CLOCK
+        | Can.KEEP_EXACT_ORDER
+        | Can.SHARE_EXACTLY
+        | Can.TELL_AT_ONCE
+        | Can.TELL_WITH_SETTLE
+    )
     silence = SILENCE_S  # there is no connection that could fall silent
     ageing: Wait | None = None
 

@@ -30,6 +30,7 @@ from .context import SqliteContext, as_json
 from .settle import delete
 
 read_json = msgspec.json.decode
+_NO_JOB: tuple[int, str | None, set[str]] = (0, None, set())
 
 
 class _Found(NamedTuple):
@@ -154,33 +155,33 @@ def _rewrite(context: SqliteContext, job: _Found, change: RewriteJob) -> Answer:
 
 def arrive(context: SqliteContext, arrivals: Sequence[Arrival]) -> list[Answer]:
     """Tell jobs how others have ended. It takes a few statements, however many there are."""
-    ids = as_json({arrival.receiver for arrival in arrivals})
-    found = read_json(context.value("arrive_find", ids=ids))
-    jobs = {id: (seq, queue, state) for id, seq, queue, state in found}
-    answers: list[Answer] = []
-    new: dict[tuple[int, str], Arrival] = {}  # by receiver and name; the first of each counts
-    places: dict[tuple[int, str], int] = {}  # of its answer
+    names: dict[str, list[str]] = {}
     for arrival in arrivals:
-        seq, _, state = jobs.get(arrival.receiver, (0, "", None))
-        key = seq, arrival_name(arrival.sender)
-        if state in (None, State.SUCCEEDED):
+        names.setdefault(arrival.receiver, []).append(arrival_name(arrival.sender))
+    found = read_json(context.value("arrive_find", told=as_json(names.items())))
+    jobs = {id: (seq, state, set(known)) for id, seq, _, state, known in found}
+    answers: list[Answer] = []
+    new: list[tuple[int, str, bytes]] = []
+    needs: set[tuple[int, int]] = set()
+    for arrival in arrivals:
+        seq, state, known = jobs.get(arrival.receiver, _NO_JOB)
+        name = arrival_name(arrival.sender)
+        if state is None or state == State.SUCCEEDED:
             answers.append(Answer.UNKNOWN if state is None else Answer.TOO_LATE)
-            continue
-        if key not in new:
-            new[key], places[key] = arrival, len(answers)
-        answers.append(Answer.TAKEN)
-    for seq, name in read_json(context.value("arrive_known", told=as_json(new))):
-        del new[seq, name]
+        elif name in known:
+            answers.append(Answer.TAKEN)
+        else:
+            known.add(name)  # of two arrivals of one sender the first counts
+            new.append((seq, name, arrival.value))
+            needs.add((seq, arrival.needs))
+            answers.append(Answer.DONE)
     if not new:
         return answers
-    for key in new:
-        answers[places[key]] = Answer.DONE
-    context.run_padded("arrive_store", [(*key, one.value) for key, one in new.items()])
-    needs = as_json({(seq, arrival.needs) for (seq, _), arrival in new.items()})
-    due = read_json(context.value("arrive_enough", needs=needs, now=context.now))
+    context.run_padded("arrive_store", new)
+    due = read_json(context.value("arrive_enough", needs=as_json(needs), now=context.now))
     if due:
         context.run("arrive", seqs=as_json(due), now=context.now)
-        queues = {seq: queue for seq, queue, _ in jobs.values()}
+        queues = {seq: queue for _, seq, queue, _, _ in found}
         context.topics.update(queues[seq] for seq in due)
     return answers
 

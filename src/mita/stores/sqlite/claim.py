@@ -2,15 +2,19 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 from msgspec.structs import replace
 
 from mita.errors import Rejected
+from mita.model.flow import Arrival
 from mita.model.job import Claim
 from mita.model.outcome import Busy, ClaimResult, Settlement
 from mita.model.time import Moment, Wait
+from mita.stores.shared.told import not_done, told_by
 
 from . import resources
+from .amend import arrive
 from .codec import read_candidates, to_claim
 from .context import HasThreads, SqliteContext, Wanted, as_json
 from .limits import lone_group, queue_states, turns
@@ -21,6 +25,7 @@ from .settle import settle, settle_batch
 # Jobs of one queue that a claim examines at most: thousands of jobs of a busy key are blocked in
 # several claims.
 CLAIM_SCAN_JOBS = 1000
+_arrivals_of = attrgetter("arrivals")
 _NO_STATES: Mapping[str, QueueState] = {}
 
 
@@ -47,6 +52,8 @@ async def settle_and_claim(
     try:
         return await store.writer.call(_settle_and_claim, (settlements, queues, wanted))
     except Rejected:
+        if any(map(_arrivals_of, settlements)):
+            raise
         took = await settle(store, settlements)
     return replace(await store.writer.call(_claim, (queues, wanted), durable=False), took=took)
 
@@ -56,10 +63,14 @@ def _settle_and_claim(
 ) -> ClaimResult:
     """Settle first, so that a key that becomes free can be claimed at once."""
     took = settle_batch(context, settlements)
+    untold: list[Arrival] = []
+    if any(map(_arrivals_of, settlements)):
+        told = told_by(settlements, took)
+        untold = not_done(told, arrive(context, told))
     stops = queue_states.load(context)
     if stops is not None:
         queue_states.notify_limited(context, stops, settlements, took)
-    return replace(_claim_from(context, stops, queues, wanted), took=took)
+    return replace(_claim_from(context, stops, queues, wanted), took=took, untold=untold)
 
 
 def _claim(context: SqliteContext, queues: Sequence[str], wanted: Wanted) -> ClaimResult:

@@ -50,6 +50,7 @@ class SqliteStore:
         | Can.SHARE_EXACTLY
         | Can.ENQUEUE_AT_ONCE
         | Can.TELL_AT_ONCE
+        | Can.TELL_WITH_SETTLE
     )
     silence = SILENCE_S  # there is no connection that could fall silent
     ageing: Wait | None = None

@@ -2,12 +2,14 @@
 
 import asyncio
 
+from msgspec.structs import replace
+
 from mita.model.flow import Arrival
-from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob, SignalJob
+from mita.model.job import Claim, State
+from mita.model.outcome import Answer, CancelJob, DeleteJob, RetryJob, Settlement, SignalJob
 from mita.model.time import LATEST, NOW, When
 from mita.ports.ids import new_id
-from mita.ports.store import Store
+from mita.ports.store import Can, Store
 from mita.rules.durable import arrival_name
 
 from . import notify
@@ -20,9 +22,12 @@ from .given import (
     claim_one,
     claimed_ids,
     claims,
+    done,
     fail,
     jobs,
     look,
+    lost,
+    needs,
     put,
     running,
     settled,
@@ -238,3 +243,71 @@ async def test_a_ready_job_among_many_that_is_told_still_starts(store: Store) ->
     assert await store.amend([ids[5]], CancelJob(LONG)) == [Answer.DONE]
     assert await store.arrive([arrival(ids[1])]) == [Answer.DONE]
     assert set(await claimed_ids(store, limit=300)) == {*ids} - {ids[5]}
+
+
+# ---------------------------------------------------------------- with a settlement
+
+
+def telling(claim: Claim, *told: Arrival) -> Settlement:
+    """A success that tells this."""
+    ended = succeed(claim)
+    return replace(ended, verdict=replace(ended.verdict, told=True), arrivals=told)
+
+
+async def test_a_settlement_tells_what_it_has_to_tell(store: Store) -> None:
+    """The job that is told is due at once, and claimed by the same call."""
+    needs(store, Can.TELL_WITH_SETTLE)
+    claim, id = await running(store), await put(store, when=UNTIL_TOLD)
+    told = arrival(id, claim.id, b"x")
+    turn = await store.settle_and_claim([telling(claim, told)], [QUEUE], 10, LONG, "w1")
+    assert (turn.took, [one.id for one in turn.claims], list(turn.untold)) == ([True], [id], [])
+    assert await store.once_values(id) == {arrival_name(claim.id): b"x"}
+
+
+async def test_a_settlement_tells_without_a_claim(store: Store, twin: Store) -> None:
+    """A call that claims nothing tells all the same, and wakes the workers of the queue."""
+    needs(store, Can.TELL_WITH_SETTLE)
+    claim, id = await running(store), await put(store, when=UNTIL_TOLD)
+    while await twin.wait([QUEUE], 0.05):
+        pass
+    turn = await store.settle_and_claim([telling(claim, arrival(id))], [], 0, LONG, "w1")
+    assert (turn.took, turn.claims) == ([True], [])
+    assert await twin.wait([QUEUE], notify.WAKE_UP_TIMEOUT_S) == frozenset({QUEUE})
+    assert await claimed_ids(store) == [id]
+
+
+async def test_a_stale_settlement_tells_nothing(store: Store, clock: Ticker) -> None:
+    """Another worker has the job, and tells others when its own run has succeeded."""
+    needs(store, Can.TELL_WITH_SETTLE)
+    stale, _ = await lost(store, clock)
+    other, id = await running(store), await put(store, when=UNTIL_TOLD)
+    batch = [telling(stale, arrival(id, "a", needs=2)), telling(other, arrival(id, "b", needs=2))]
+    turn = await store.settle_and_claim(batch, [QUEUE], 10, LONG, "w1")
+    assert (turn.took, turn.claims) == ([False, True], [])
+    assert set(await store.once_values(id)) == {arrival_name("b")}
+
+
+async def test_what_a_settlement_could_not_tell_is_returned(store: Store) -> None:
+    """It was told before, or its receiver is gone or has succeeded."""
+    needs(store, Can.TELL_WITH_SETTLE)
+    ended, claim, id = await done(store), await running(store), await put(store, when=UNTIL_TOLD)
+    await store.arrive([arrival(id, "a", b"first", needs=3)])
+    told = [arrival(id, "a", b"second", needs=3), arrival(id, "b", needs=3)]
+    told += [arrival(ended), arrival(new_id())]
+    turn = await store.settle_and_claim([telling(claim, *told)], [QUEUE], 10, LONG, "w1")
+    assert (turn.took, turn.claims) == ([True], [])
+    untold = [(one.receiver, one.sender) for one in turn.untold]
+    assert untold == [(one.receiver, one.sender) for one in (told[0], told[2], told[3])]
+    assert (await store.once_values(id))[arrival_name("a")] == b"first"
+
+
+async def test_a_success_that_is_told_with_its_settlement_stands_against_a_cancel(
+    store: Store,
+) -> None:
+    """The dependants were told, so the job has succeeded."""
+    needs(store, Can.TELL_WITH_SETTLE)
+    claim, id = await running(store), await put(store, when=UNTIL_TOLD)
+    assert await store.amend([claim.id], CancelJob(LONG)) == [Answer.ASKED]
+    turn = await store.settle_and_claim([telling(claim, arrival(id))], [QUEUE], 10, LONG, "w1")
+    assert (turn.took, [one.id for one in turn.claims]) == ([True], [id])
+    assert await state_of(store, claim.id) is State.SUCCEEDED

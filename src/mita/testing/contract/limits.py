@@ -1,6 +1,7 @@
 """Arguments, results and values that are too large for the store: each is rejected by itself."""
 
 import pytest
+from msgspec.structs import replace
 
 from mita.errors import Rejected, UsageError
 from mita.model.flow import Arrival
@@ -15,7 +16,7 @@ from mita.model.outcome import (
     Verdict,
 )
 from mita.model.time import LATEST, NOW, When
-from mita.ports.store import OnceValue, Store
+from mita.ports.store import Can, OnceValue, Store
 from mita.rules.durable import wait_name
 
 from .given import (
@@ -28,6 +29,7 @@ from .given import (
     job,
     jobs,
     look,
+    needs,
     put,
     retry,
     running,
@@ -113,6 +115,20 @@ async def test_results_that_fit_one_by_one_are_all_settled(tight: Store) -> None
     part = b"x" * (room_of(tight) // 2)
     assert await tight.settle([succeed(claim, part) for claim in given]) == [True] * 5
     assert {(await look(tight, claim.id)).result for claim in given} == {part}
+
+
+async def test_a_settlement_that_tells_too_much_is_rejected_as_a_whole(tight: Store) -> None:
+    """Nothing of the call is written, so all of it can be told and settled in another way."""
+    needs(tight, Can.TELL_WITH_SETTLE)
+    one, other = await running(tight), await running(tight)
+    id = await put(tight, when=When(at=LATEST))
+    huge = Arrival(QUEUE, id, one.id, too_large(tight), 1)
+    batch = [replace(succeed(one), arrivals=(huge,)), succeed(other)]
+    with pytest.raises(Rejected):
+        await tight.settle_and_claim(batch, [QUEUE], 10, LONG, "w1")
+    assert await state_of(tight, one.id) is State.RUNNING
+    assert await state_of(tight, other.id) is State.RUNNING
+    assert await tight.once_values(id) == {}
 
 
 async def test_settle_and_claim_with_large_results_claims_as_well(tight: Store) -> None:
