@@ -130,23 +130,20 @@ def _amend(
     retried instead."""
     answers: list[Answer | None] = []
     for some in without_repeats(ids):
-        queries = (
-            [_retry_query(id, change) for id in some]
-            if isinstance(change, RetryJob)
-            else [_query(sorted(some), change)]
-        )
-        found = {row[0]: row for rows in (yield RoundTrip(*queries)) for row in rows}
+        [rows] = yield RoundTrip(_query(some, change))
+        found = {row[0]: row for row in rows}
         answers += [_answer(context, found.get(id), change) for id in some]
         if isinstance(change, CancelJob | RescheduleJob):
             yield from resources.stop_waking(context, [(row[1], row[4]) for row in found.values()])
     return answers
 
 
-def _query(
-    ids: list[str],
-    change: RescheduleJob | CancelJob | PrioritiseJob | DeleteJob | SignalJob | RewriteJob,
-) -> Query:
+def _query(some: Sequence[str], change: Change) -> Query:
+    ids = sorted(some)
     match change:
+        case RetryJob(when, note):  # which of two jobs gets a unique key depends on their order
+            asked = texts([storable(id) for id in some])
+            return query("amend_retry", ids=asked, note=storable(note), **_due(when))
         case RescheduleJob(when, note):
             return query("amend_reschedule", ids=texts(ids), note=storable(note), **_due(when))
         case CancelJob(keep, reason):
@@ -166,10 +163,6 @@ def _query(
                 "wait": storable(wait_name(name)),
             }
             return query("amend_signal", ids=texts(ids), value=value, **names)
-
-
-def _retry_query(id: str, change: RetryJob) -> Query:
-    return query("amend_retry", id=storable(id), note=storable(change.note), **_due(change.when))
 
 
 def _due(when: When) -> dict[str, Any]:

@@ -225,3 +225,29 @@ async def test_another_process_can_amend_a_running_job(store: Store, twin: Store
     assert await twin.amend([claim.id], CancelJob(keep=HOUR)) == [Answer.ASKED]
     await settled(store, succeed(claim))
     assert await state_of(twin, claim.id) is State.CANCELLED
+
+
+async def test_many_jobs_are_retried_in_one_call(store: Store) -> None:
+    """Each gets its own answer. Of two that had one unique key, the first gets it back; a job that
+    keeps its key after its end gets it before another."""
+    shared = [await dead(store, unique="shared") for _ in range(2)]
+    first = await dead(store, unique="kept")
+    keeper = await dead(store, unique="kept", unique_for=HOUR)
+    plain = [await dead(store) for _ in range(3)]
+    alive = await put(store, unique="taken")
+    other = await put(store)
+    ids = [plain[2], *shared, plain[0], first, keeper, alive, "f" * 32, plain[1], other]
+    assert await store.amend(ids, RetryJob(NOW, "again")) == [
+        Answer.DONE,
+        Answer.DONE,
+        Answer.TAKEN,
+        Answer.DONE,
+        Answer.TAKEN,
+        Answer.DONE,
+        Answer.TOO_LATE,
+        Answer.UNKNOWN,
+        Answer.DONE,
+        Answer.TOO_LATE,
+    ]
+    assert set(await claimed_ids(store)) == {*plain, shared[0], keeper, alive, other}
+    assert (await store.timeline(keeper))[-1].note == "again"
