@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 MOST_VALUES = 200  # kept by one dashboard; the oldest is forgotten first
 PAGE_WAITS_S = 0.2  # for a value that is being read; then the page shows the one before
+FRESH_S = 0.2  # a younger value is not read again
+QUICK_S = 0.1  # what took longer to read is read more rarely
 
 
 class Aged(Struct, Generic[T], frozen=True):
@@ -31,18 +33,21 @@ class _Kept(Struct):
 
 class AgedValues:
     """Reads each value once at a time, however many pages want it. What took long to read is read
-    more rarely: the store is busy with it for at most a tenth of the time."""
+    more rarely: the store is busy with it for at most a tenth of the time. `on_late` is called when
+    a value was read for which a page did not wait."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, on_late: Callable[[], object], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._kept: dict[object, _Kept] = {}
-        self._clock = clock
+        self._clock, self._on_late = clock, on_late
 
     async def get(
-        self, name: object, read: Callable[[], Awaitable[T]], *, fresh_s: float = 1.0
+        self, name: object, read: Callable[[], Awaitable[T]], *, fresh_s: float = FRESH_S
     ) -> Aged[T]:
         """Return the value of this name. One that is younger than `fresh_s` is not read again. If
-        reading takes longer than a page waits, the one before is returned. Raises what `read`
-        raised, if that was quick."""
+        reading takes longer than a page waits, the one before is returned. Raises what `read` has
+        raised."""
         kept = self._kept.pop(name, None) or _Kept()
         self._kept[name] = kept  # the newest is last
         while len(self._kept) > MOST_VALUES:
@@ -64,7 +69,8 @@ class AgedValues:
     def _is_stale(self, kept: _Kept, fresh_s: float) -> bool:
         if kept.read_at is None or kept.is_outdated:
             return True
-        return self._clock() - kept.read_at > max(fresh_s, 10 * kept.took)
+        rest_s = 10 * kept.took if kept.took > QUICK_S else 0.0
+        return self._clock() - kept.read_at > max(fresh_s, rest_s)
 
     async def _read(self, kept: _Kept, read: Callable[[], Awaitable[Any]]) -> None:
         began, kept.is_outdated = self._clock(), False
@@ -75,3 +81,5 @@ class AgedValues:
         finally:
             kept.read_at, kept.reading = self._clock(), None
             kept.took = kept.read_at - began
+            if kept.took > PAGE_WAITS_S:
+                self._on_late()

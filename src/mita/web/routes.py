@@ -5,6 +5,7 @@ from msgspec import Struct
 from . import live, login
 from .pages import (
     audit,
+    bulk,
     dead,
     flow,
     flows,
@@ -45,6 +46,11 @@ ROUTES = (
     Route("GET", "/queues", queues.show),
     Route("POST", "/queues/act", queues.act, Role.OPERATE),
     Route("GET", "/dead", dead.show),
+    Route("GET", "/bulk", bulk.show),
+    Route("POST", "/bulk", bulk.start, Role.ADMIN),
+    Route("GET", "/bulk/new", bulk.prepare, Role.ADMIN),
+    Route("GET", "/bulk/{id}", bulk.show_one),
+    Route("POST", "/bulk/{id}/act", bulk.act, Role.ADMIN),
     Route("GET", "/keys", keys.show),
     Route("POST", "/keys/act", keys.act, Role.OPERATE),
     Route("GET", "/flows", flows.show),

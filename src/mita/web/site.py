@@ -17,6 +17,7 @@ from mita.errors import MitaError, StoreError, UsageError
 
 from . import shown
 from .aged import AgedValues
+from .bulk_server import BulkServer
 from .guard import Access, Authorize, Guard, checked_hosts
 from .live import LiveFeed
 from .routes import ROUTES, Route
@@ -32,8 +33,8 @@ class Site:
 
     def __init__(self, app: Mita, title: str, access: Access) -> None:
         self.app, self.title, self.access = app, title, access
-        self.aged = AgedValues()
         self.feed = LiveFeed(app)
+        self.aged = AgedValues(self.feed.wake)
         self._templates = Environment(
             loader=PackageLoader("mita.web"),
             autoescape=True,
@@ -44,6 +45,7 @@ class Site:
         self._templates.filters.update(shown.FILTERS)
         self._templates.globals.update(site=self, **shown.GLOBALS)
         self.guard: Guard | None = None
+        self.bulk_runs = BulkServer(app)
 
     def render(self, template: str, **values: Any) -> str:
         """Return a page as text."""
@@ -51,11 +53,19 @@ class Site:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncIterator[None]:
-        """End what runs in the background when the server stops."""
+        """Go on with bulk runs that were interrupted. End what runs in the background when the
+        server stops."""
+        if not self.access.read_only:
+            await self.bulk_runs.start()
         try:
             yield
         finally:
             await self.feed.close()
+            await self.bulk_runs.close()
+
+    async def serve_bulk_runs(self) -> None:
+        """Run bulk runs in this process, too: there may be no worker that serves their queue."""
+        await self.bulk_runs.start()
 
 
 def dashboard(

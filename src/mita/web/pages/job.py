@@ -17,11 +17,11 @@ async def show(visit: Visit) -> Response:
     job = await found_job(visit)
     if job.task in FLOW_TASKS:
         return visit.go(visit.url(f"/flows/{job.id}"))
-    reasons = await visit.app.explain(job.id)
+    reasons = await visit.site.aged.get(("why", job.id), lambda: visit.app.explain(job.id))
     return visit.render(
         "job.html",
         job=job,
-        reasons=[(reason, remedy_of(reason)) for reason in reasons],
+        reasons=[(reason, remedy_of(reason)) for reason in reasons.value or ()],
         is_asking=job.state not in (DisplayState.SUCCEEDED, DisplayState.RUNNING),
         acts=[
             act

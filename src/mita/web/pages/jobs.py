@@ -7,6 +7,7 @@ from starlette.responses import Response
 from mita.client.filters import FILTERS
 from mita.errors import MitaError, UsageError
 from mita.model.outcome import Answer
+from mita.model.record import JobPage
 from mita.rules.words import counted
 from mita.web.search import as_filters, as_id, as_text
 from mita.web.visit import MOST_PAGE_JOBS, Visit
@@ -23,16 +24,18 @@ async def show(visit: Visit) -> Response:
     if search is not None:
         return visit.go(await _found(visit, search))
     filters = chosen_filters(visit)
-    page = await visit.app.jobs(
-        **filters,
-        after=visit.query("after"),
-        limit=visit.number("limit", _PAGE_JOBS, MOST_PAGE_JOBS),
-    )
+    after, limit = visit.query("after"), visit.number("limit", _PAGE_JOBS, MOST_PAGE_JOBS)
+
+    async def read() -> JobPage:
+        return await visit.app.jobs(**filters, after=after, limit=limit)
+
+    page = await visit.site.aged.get(("jobs", after, limit, *filters.items()), read)
     queues = await visit.site.aged.get("queues", visit.app.queues)
     one = [queue for queue in queues.value or () if queue.name == filters.get("queue")]
     return visit.render(
         "jobs.html",
-        page=page,
+        page=page.value or JobPage(()),
+        is_searching=page.value is None,
         filters=filters,
         search=as_text(filters),
         queues=queues,
