@@ -165,7 +165,7 @@ class Guard:
         known = role_of(role)
         if self._access.read_only:
             known = Role.READ
-        request.scope[VISITOR] = Visitor(known, str(name) or "dashboard")
+        request.scope[VISITOR] = Visitor(known, str(name) or "local")
         return None
 
     # ------------------------------------------------------------ the token
