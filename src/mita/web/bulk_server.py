@@ -10,7 +10,7 @@ from mita.rules.own_tasks import BULK_QUEUE
 
 log = logging.getLogger("mita.web")
 
-RUNS_AT_ONCE = 4
+BULK_SERVER_SLOTS = 4
 TRY_AGAIN_S = 5.0  # after the store was away
 
 
@@ -41,7 +41,7 @@ class BulkServer:
         while self._running is not None:
             self._worker = self._app.worker(
                 [BULK_QUEUE],
-                concurrency=RUNS_AT_ONCE,
+                concurrency=BULK_SERVER_SLOTS,
                 schedule=False,
                 grace=1,
                 name="dashboard",

@@ -12,6 +12,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from mita.app import Mita
 from mita.errors import UsageError
+from mita.model.view import QueueView
+from mita.rules.own_tasks import BULK_QUEUE
 
 from .guard import VISITOR
 from .roles import Role, Visitor
@@ -59,6 +61,10 @@ class Visit:
     def app(self) -> Mita:
         """The app whose jobs are shown."""
         return self.site.app
+
+    async def queues(self) -> list[QueueView]:
+        """The queues of users' jobs."""
+        return [queue for queue in await self.app.queues() if queue.name != BULK_QUEUE]
 
     def may(self, role: Role) -> bool:
         """Whether the visitor has this role, or a higher one."""

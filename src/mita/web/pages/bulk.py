@@ -1,5 +1,6 @@
 """The pages of bulk runs: what would be changed, start one, and how far each is."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, get_args
 
@@ -8,7 +9,7 @@ from starlette.responses import Response
 from mita.client.filters import FILTERS
 from mita.errors import UsageError
 from mita.model.bulk import BulkVerb
-from mita.model.record import BulkResult
+from mita.model.record import BulkResult, JobPage
 from mita.web.json_field import json_field
 from mita.web.search import as_text
 from mita.web.visit import MOST_PAGE_JOBS, Form, NotHere, Visit
@@ -16,6 +17,7 @@ from mita.web.visit import MOST_PAGE_JOBS, Form, NotHere, Visit
 from .jobs import chosen_filters
 
 _PAGE_BULKS = 50
+_SAMPLE_JOBS = 5
 _VERBS = get_args(BulkVerb)
 _LABELS = {
     "retry": "Retry",
@@ -44,17 +46,22 @@ async def show_one(visit: Visit) -> Response:
 async def prepare(visit: Visit) -> Response:
     """Show what a bulk run would change, and the form that starts it. Nothing is changed."""
     verb, filters = _verb(visit.query("verb") or "retry"), chosen_filters(visit)
-    count = await visit.site.aged.get(
-        ("dry run", verb, *filters.items()), _dry_run(visit, verb, filters), fresh_s=5.0
+
+    async def read() -> JobPage:
+        return await visit.app.jobs(**filters, limit=_SAMPLE_JOBS)
+
+    aged = visit.site.aged
+    count, sample = await asyncio.gather(
+        aged.get(("dry run", verb, *filters.items()), _dry_run(visit, verb, filters), fresh_s=5.0),
+        aged.get(("sample", *filters.items()), read),
     )
-    page = await visit.app.jobs(**filters, limit=5)
     return visit.render(
         "bulk_new.html",
         verb=verb,
         filters=filters,
         search=as_text(filters),
         count=count,
-        sample=page.jobs,
+        sample=sample.value.jobs if sample.value else (),
         labels=_LABELS,
         verbs=_VERBS,
     )

@@ -1,5 +1,7 @@
 """The page of dead letters: failed jobs in groups of alike errors."""
 
+import asyncio
+
 from starlette.responses import Response
 
 from mita.web.visit import Visit
@@ -14,6 +16,8 @@ async def show(visit: Visit) -> Response:
     async def read() -> object:
         return await visit.app.dead_groups(queue=queue, task=task, limit=_SHOWN_GROUPS)
 
-    groups = await visit.site.aged.get(("dead", queue, task), read)
-    queues = await visit.site.aged.get("queues", visit.app.queues)
+    groups, queues = await asyncio.gather(
+        visit.site.aged.get(("dead", queue, task), read),
+        visit.site.aged.get("queues", visit.queues),
+    )
     return visit.render("dead.html", groups=groups, queues=queues, queue=queue, task=task)

@@ -1,5 +1,6 @@
 """The page of jobs: filters in the address, one page at a time, acts on the chosen ones."""
 
+import asyncio
 from collections import Counter
 
 from starlette.responses import Response
@@ -29,8 +30,10 @@ async def show(visit: Visit) -> Response:
     async def read() -> JobPage:
         return await visit.app.jobs(**filters, after=after, limit=limit)
 
-    page = await visit.site.aged.get(("jobs", after, limit, *filters.items()), read)
-    queues = await visit.site.aged.get("queues", visit.app.queues)
+    page, queues = await asyncio.gather(
+        visit.site.aged.get(("jobs", after, limit, *filters.items()), read),
+        visit.site.aged.get("queues", visit.queues),
+    )
     one = [queue for queue in queues.value or () if queue.name == filters.get("queue")]
     return visit.render(
         "jobs.html",

@@ -1,5 +1,6 @@
 """The first page: is all well, how much is done, and which queues need a look."""
 
+import asyncio
 from collections.abc import Sequence
 
 from starlette.responses import Response
@@ -18,12 +19,14 @@ _FRESH_S = 2.0  # workers add their runs every two seconds
 async def show(visit: Visit) -> Response:
     """Show the overview."""
     app, aged = visit.app, visit.site.aged
-    queues = await aged.get("queues", app.queues)
-    workers = await aged.get("workers", app.workers)
-    repeats = await aged.get("repeats", app.repeats.all, fresh_s=5.0)
     chosen = range_of(visit.query("range"))
-    points = await _history(visit, chosen)
-    hour = await _history(visit, RANGES["1h"])
+    queues, workers, repeats, points, hour = await asyncio.gather(
+        aged.get("queues", visit.queues),
+        aged.get("workers", app.workers),
+        aged.get("repeats", app.repeats.all, fresh_s=5.0),
+        _history(visit, chosen),
+        _history(visit, RANGES["1h"]),
+    )
     times = bar_times(chosen, visit.now)
     return visit.render(
         "overview.html",
