@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mita import Key, Mita, Rate
-from mita.cli.limits import rate
+from mita.cli.argtypes import rate
 from mita.cli.snapshot import Snapshot, report
 from mita.cli.table import Table, draw
 from mita.model.gate import StoredLimit

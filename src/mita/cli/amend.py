@@ -8,7 +8,8 @@ from mita.model.outcome import Answer
 from mita.model.record import DisplayState
 
 from .answers import in_words
-from .bulk import bulk_options, by_filter, change_matching
+from .bulk import bulk_options, by_filter, change_matching, is_bulk_run
+from .bulk_runs import set_option, start_bulk
 from .context import CommandContext, store_command
 from .exits import Exit, NotFound
 from .flows import FLOW_COMMANDS, change_flow, is_flow
@@ -62,6 +63,7 @@ def add(commands: Commands) -> None:
     time_options(retry)
     reason_option(retry, timeline=True)
     bulk_options(retry, "all jobs that match (failed jobs, unless --state is given)")
+    set_option(retry)
     filters(retry, states=_DEAD)
     delete = commands.add(
         "delete",
@@ -83,35 +85,43 @@ def _when(context: CommandContext) -> dict[str, Any]:
 
 async def reschedule_jobs(context: CommandContext) -> Report:
     """Run `mita reschedule`."""
-    when = _when(context)
+    when, many = _when(context), context.app.reschedule_many
     if by_filter(context):
-        return await change_matching(context, partial(context.app.reschedule_many, **when))
+        if is_bulk_run(context):
+            return await start_bulk(context, "reschedule", partial(many, after=0), **when)
+        return await change_matching(context, partial(many, **when))
     return await _each(context, partial(context.app.reschedule, **when))
 
 
 async def cancel_jobs(context: CommandContext) -> Report:
     """Run `mita cancel`."""
     reason = timeline_note(context.options.reason)
+    many = context.app.cancel_many
     if by_filter(context):
-        return await change_matching(context, partial(context.app.cancel_many, reason=reason))
+        if is_bulk_run(context):
+            return await start_bulk(context, "cancel", many, reason=reason)
+        return await change_matching(context, partial(many, reason=reason))
     return await _each(context, partial(context.app.cancel, reason=reason))
 
 
 async def retry_jobs(context: CommandContext) -> Report:
     """Run `mita retry`."""
-    when = _when(context)
+    when, many = _when(context), context.app.retry_many
     if by_filter(context):
-        return await change_matching(context, partial(context.app.retry_many, **when))
+        if is_bulk_run(context):
+            return await start_bulk(context, "retry", many, **when)
+        return await change_matching(context, partial(many, **when))
     return await _each(context, partial(context.app.retry, **when))
 
 
 async def delete_jobs(context: CommandContext) -> Report:
     """Run `mita delete`."""
-    return await (
-        change_matching(context, context.app.delete_many)
-        if by_filter(context)
-        else _each(context, context.app.delete)
-    )
+    if not by_filter(context):
+        return await _each(context, context.app.delete)
+    if is_bulk_run(context):
+        reason = timeline_note(context.options.reason)
+        return await start_bulk(context, "delete", context.app.delete_many, reason=reason)
+    return await change_matching(context, context.app.delete_many)
 
 
 # ---------------------------------------------------------------- by id

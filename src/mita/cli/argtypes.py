@@ -10,11 +10,14 @@ from typing import Any, get_args
 import msgspec
 
 from mita.errors import UsageError
+from mita.model.limits import Rate
 from mita.project import read_duration
 from mita.tasks import Task
 from mita.tasks.annotations import resolve
 
 NO_GROUP = "none"  # how `--group` names failed jobs without a group
+_RATE = re.compile(r"(\d+)/(.+)")
+_PERIODS = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "hour": 3600.0}
 _NAMED = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
 
@@ -40,6 +43,22 @@ def duration(text: str) -> float:
         return read_duration(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def rate(text: str) -> Rate:
+    """Parse `100/s`, `60/m` or `5/10s`: so many starts in this time."""
+    found = _RATE.fullmatch(text.replace(" ", ""))
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a rate: write a number per time, for example 100/s, 60/m or 5/10s"
+        )
+    starts, period = found.groups()
+    if period in ("m", "h", "d", "w"):
+        period = f"1{period}"
+    try:
+        return Rate(int(starts), per=_PERIODS.get(period) or duration(period))
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a rate: {error}") from None
 
 
 def names(text: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,7 +13,7 @@ from mita.model.limits import Rate
 from mita.model.view import ResourceView
 from mita.rules.display import as_datetime, limit_text, rate_text
 
-from .argtypes import count, duration
+from .argtypes import count, rate
 from .context import CommandContext, store_command
 from .format import relative
 from .limit_data import limit_data, seconds_between_starts
@@ -24,8 +23,6 @@ from .screen import Report, listed
 from .table import Column, Table
 
 NO_KEYS = "no key is held, waited for, on hold or limited"
-_RATE = re.compile(r"(\d+)/(.+)")
-_PERIODS = {"s": 1.0, "sec": 1.0, "second": 1.0, "min": 60.0, "minute": 60.0, "hour": 3600.0}
 
 
 def add(commands: Commands) -> None:
@@ -65,22 +62,6 @@ def _whole(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r}: give a whole number, 0 or more")
     return int(text)
-
-
-def rate(text: str) -> Rate:
-    """Parse `100/s`, `60/m` or `5/10s`: so many starts in this time."""
-    found = _RATE.fullmatch(text.replace(" ", ""))
-    if found is None:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a rate: write starts per time, for example 100/s, 60/m or 5/10s"
-        )
-    starts, period = found.groups()
-    if period in ("m", "h", "d", "w"):
-        period = f"1{period}"
-    try:
-        return Rate(int(starts), per=_PERIODS.get(period) or duration(period))
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a rate: {error}") from None
 
 
 async def _which(_: CommandContext) -> Report:
