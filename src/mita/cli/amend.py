@@ -86,9 +86,12 @@ def _when(context: CommandContext) -> dict[str, Any]:
 async def reschedule_jobs(context: CommandContext) -> Report:
     """Run `mita reschedule`."""
     when, many = _when(context), context.app.reschedule_many
+    start = context.app.start_bulk
     if by_filter(context):
         if is_bulk_run(context):
-            return await start_bulk(context, "reschedule", partial(many, after=0), **when)
+            return await start_bulk(
+                context, partial(many, after=0), partial(start, "reschedule", **when)
+            )
         return await change_matching(context, partial(many, **when))
     return await _each(context, partial(context.app.reschedule, **when))
 
@@ -96,10 +99,10 @@ async def reschedule_jobs(context: CommandContext) -> Report:
 async def cancel_jobs(context: CommandContext) -> Report:
     """Run `mita cancel`."""
     reason = timeline_note(context.options.reason)
-    many = context.app.cancel_many
+    many, start = context.app.cancel_many, context.app.start_bulk
     if by_filter(context):
         if is_bulk_run(context):
-            return await start_bulk(context, "cancel", many, reason=reason)
+            return await start_bulk(context, many, partial(start, "cancel", reason=reason))
         return await change_matching(context, partial(many, reason=reason))
     return await _each(context, partial(context.app.cancel, reason=reason))
 
@@ -107,9 +110,10 @@ async def cancel_jobs(context: CommandContext) -> Report:
 async def retry_jobs(context: CommandContext) -> Report:
     """Run `mita retry`."""
     when, many = _when(context), context.app.retry_many
+    start = context.app.start_bulk
     if by_filter(context):
         if is_bulk_run(context):
-            return await start_bulk(context, "retry", many, **when)
+            return await start_bulk(context, many, partial(start, "retry", **when))
         return await change_matching(context, partial(many, **when))
     return await _each(context, partial(context.app.retry, **when))
 
@@ -118,10 +122,11 @@ async def delete_jobs(context: CommandContext) -> Report:
     """Run `mita delete`."""
     if not by_filter(context):
         return await _each(context, context.app.delete)
+    many, start = context.app.delete_many, context.app.start_bulk
     if is_bulk_run(context):
         reason = timeline_note(context.options.reason)
-        return await start_bulk(context, "delete", context.app.delete_many, reason=reason)
-    return await change_matching(context, context.app.delete_many)
+        return await start_bulk(context, many, partial(start, "delete", reason=reason))
+    return await change_matching(context, many)
 
 
 # ---------------------------------------------------------------- by id

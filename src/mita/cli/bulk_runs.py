@@ -11,7 +11,7 @@ from typing import Any
 
 from mita.client.filters import FILTERS
 from mita.errors import UsageError
-from mita.model.bulk import BulkRecord, BulkVerb
+from mita.model.bulk import BulkRecord
 from mita.model.outcome import Answer
 from mita.model.record import BulkResult, DisplayState
 from mita.printable import shell_command
@@ -71,12 +71,12 @@ def set_option(parser: Parser) -> None:
 
 async def start_bulk(
     context: CommandContext,
-    verb: BulkVerb,
     count_jobs: Callable[..., Awaitable[BulkResult]],
-    **choices: Any,
+    begin: Callable[..., Awaitable[BulkRecord]],
 ) -> Report:
     """Start a bulk run after a confirmation, run it here too, and show its progress. `count_jobs`
-    is the bulk method of the app, which counts the jobs; `choices` are those of `start_bulk`."""
+    is the bulk method of the app, which counts the jobs. `begin` is `start_bulk` of the app
+    without what the options say."""
     options = context.options
     filters = {name: getattr(options, name) for name in FILTERS}
     arguments = _arguments(context)
@@ -87,9 +87,7 @@ async def start_bulk(
         data = {"matched": n, "answers": {}, "dry_run": options.dry_run}
         return Report(data, found(n) + _duration(n, rate))
     ask(context, n)
-    record = await context.app.start_bulk(
-        verb, rate=rate, arguments=arguments, all=options.all, **choices, **filters
-    )
+    record = await begin(rate=rate, arguments=arguments, all=options.all, **filters)
     return await _follow(context, record.id)
 
 
