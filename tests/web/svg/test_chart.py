@@ -59,10 +59,11 @@ def test_some_times_are_only_for_wide_screens() -> None:
     ticks = [one for one in with_class(plot, "tick") if one.tag == "text"]
     narrow = [one for one in ticks if "wide-only" not in one.attrib["class"]]
     assert [one.text for one in ticks] == [
-        *("16:00", "16:10", "16:20", "16:30", "16:40", "16:50", "17:00"),
+        *("16:00 UTC", "16:10", "16:20", "16:30", "16:40", "16:50", "17:00"),
     ]
     assert 2 <= len(narrow) <= 4
     assert ticks[0].attrib["data-at"] == "2026-11-16T16:00:00+00:00"
+    assert {one.attrib["data-clock"] for one in ticks} == {"minute"}
     assert (ticks[0].attrib["text-anchor"], ticks[-1].attrib["text-anchor"]) == ("start", "end")
 
 

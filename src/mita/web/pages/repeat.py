@@ -1,11 +1,12 @@
 """The page of one repeat: its fires to come, its jobs, pause, trigger and backfill."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from starlette.responses import Response
 
 from mita.errors import UsageError
-from mita.model.record import BackfillResult, RepeatRecord
+from mita.model.record import BackfillResult, JobRecord, RepeatRecord
 from mita.rules.words import counted
 from mita.web.clock_changes import Fire, fires_around, fires_in, next_change, zone_of
 from mita.web.fields import time_field
@@ -37,13 +38,17 @@ async def show(visit: Visit) -> Response:
         most_fires=_MOST_FIRES,
         change=change,
         around=around,
-        jobs=(await visit.app.jobs(repeat=key, limit=_HISTORY_JOBS)).jobs,
+        jobs=await visit.site.aged.get(("repeat", key), partial(_history, visit, key)),
         plan=plan,
         windows=_shown(plan, repeat),
         error=error,
         start=visit.query("start") or "",
         end=visit.query("end") or "",
     )
+
+
+async def _history(visit: Visit, key: str) -> tuple[JobRecord, ...]:
+    return (await visit.app.jobs(repeat=key, limit=_HISTORY_JOBS)).jobs
 
 
 async def _fires(visit: Visit, repeat: RepeatRecord) -> list[Fire]:

@@ -9,6 +9,11 @@ const light = document.getElementById("live");
 const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
+const clocks = {
+  minute: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" }),
+  second: new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }),
+};
+
 function ago(then) {
   const seconds = (Date.now() - then) / 1000;
   const size = Math.abs(seconds);
@@ -36,6 +41,10 @@ function showTimes(within = document) {
       element.textContent = ago(then);
       element.title = local;
     }
+  }
+  for (const tick of within.querySelectorAll("text[data-at]")) {  // the axes of pictures
+    const clock = clocks[tick.dataset.clock];
+    if (clock) tick.textContent = clock.format(Date.parse(tick.dataset.at));
   }
 }
 
@@ -147,5 +156,6 @@ addEventListener("click", (event) => {
 });
 
 showTimes();
+document.querySelector(".menu [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 setInterval(showTimes, 5000);
 listen();

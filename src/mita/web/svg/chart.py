@@ -228,4 +228,4 @@ def _counted(value: float) -> str:
 
 def _time(at: datetime, zone: tzinfo) -> str:
     iso = at.astimezone(UTC).isoformat()
-    return f'<time datetime="{iso}">{at.astimezone(zone):%Y-%m-%d %H:%M %Z}</time>'
+    return f'<time class="exact" datetime="{iso}">{at.astimezone(zone):%Y-%m-%d %H:%M %Z}</time>'

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from .markup import element, percent, text_of
-from .ticks import round_numbers, round_times, short_number, time_text
+from .ticks import (
+    clock_kind,
+    round_numbers,
+    round_times,
+    short_number,
+    time_text,
+    zone_text,
+)
 
 _TOP_PIXELS = 10
 _BOTTOM_PIXELS = 20  # for the times below the axis
@@ -84,15 +91,16 @@ class ChartFrame:
         length = (end - start) / timedelta(microseconds=1)
         found = round_times(start, end, _MOST_TIMES, self.zone)
         narrow = -(-len(found) // 4)  # of so many one is shown on a narrow screen
-        parts = []
+        parts, kind = [], clock_kind(start, end)
         for place, at in enumerate(found):
             share = (at - start) / timedelta(microseconds=1) / length
             css = "tick" if place % narrow == 0 else "tick wide-only"
-            parts.append(_tick(share, self, time_text(at, start, end), css, at))
+            words = time_text(at, start, end) + zone_text(place, at, kind)
+            parts.append(_tick(share, self, words, css, at, kind))
         return "".join(parts)
 
 
-def _tick(share: float, frame: ChartFrame, words: str, css: str, at: datetime) -> str:
+def _tick(share: float, frame: ChartFrame, words: str, css: str, at: datetime, kind: str) -> str:
     anchor = "start" if share < _EDGE_SHARE else "end" if share > 1 - _EDGE_SHARE else "middle"
     stroke = element(
         "line",
@@ -111,5 +119,6 @@ def _tick(share: float, frame: ChartFrame, words: str, css: str, at: datetime) -
         font_size=11,
         class_=css,
         data_at=at.astimezone(UTC).isoformat(),
+        data_clock=kind,
     )
     return stroke + label

@@ -10,7 +10,7 @@ from .broken_scale import BrokenScale, Stretch
 from .job_spans import RUNNING, JobMark, JobSpan, marks_of, spans_of
 from .markup import element, length_text, percent, text_of, title
 from .shapes import MARK_SIZE_PIXELS, shape
-from .ticks import round_times, time_text
+from .ticks import clock_kind, round_times, time_text, zone_text
 
 _BAR_TOP_PIXELS = 22
 _BAR_HEIGHT_PIXELS = 26
@@ -205,17 +205,18 @@ def _axis(scale: BrokenScale, zone: tzinfo) -> str:
         found = sorted(at.astimezone(zone) for at in edges)
     else:
         found = round_times(start, end, _MOST_TIMES, zone)
-    parts, last = [line], -1.0
+    parts, last, kind = [line], -1.0, clock_kind(start, end)
     for place, at in enumerate(found):
         share = scale.at(at)
         if share - last < 0.1 and last >= 0:
             continue
         last = share
-        parts.append(_time(share, at, time_text(at, start, end), narrow=place % 2 == 0))
+        words = time_text(at, start, end) + zone_text(place, at, kind)
+        parts.append(_time(share, at, words, kind, narrow=place % 2 == 0))
     return "".join(parts)
 
 
-def _time(share: float, at: datetime, words: str, *, narrow: bool) -> str:
+def _time(share: float, at: datetime, words: str, kind: str, *, narrow: bool) -> str:
     anchor = "start" if share < _EDGE_SHARE else "end" if share > 1 - _EDGE_SHARE else "middle"
     stroke = element(
         "line", x1=percent(share), x2=percent(share), y1=_AXIS_TOP_PIXELS,
@@ -230,6 +231,7 @@ def _time(share: float, at: datetime, words: str, *, narrow: bool) -> str:
         font_size=11,
         class_="tick" if narrow else "tick wide-only",
         data_at=at.astimezone(UTC).isoformat(),
+        data_clock=kind,
     )
 
 

@@ -70,6 +70,20 @@ def _midnights(start: datetime, end: datetime, days: int) -> Iterator[datetime]:
             return
 
 
+def clock_kind(start: datetime, end: datetime) -> str:
+    """What tells the times of an axis apart: `second`, `minute` or `day`. A script may show those
+    of the first two in the zone of the viewer."""
+    length_s = (end - start).total_seconds()
+    if length_s > 2 * _DAY_S:
+        return "day"
+    return "second" if length_s < 10 * _MINUTE_S else "minute"
+
+
+def zone_text(place: int, at: datetime, kind: str) -> str:
+    """The zone, after the first time of an axis; empty for the others, and for days."""
+    return f" {at:%Z}" if not place and kind != "day" else ""
+
+
 def time_text(at: datetime, start: datetime, end: datetime) -> str:
     """A time on an axis from `start` to `end`: as much of it as tells it from the others."""
     length_s = (end - start).total_seconds()
