@@ -122,6 +122,7 @@ ERRORS = st.sampled_from(
 COUNTERS = st.sampled_from([None, *Counter])
 FAILURES = st.sampled_from(["", "shop.Boom: é"])
 EVENTS = st.sampled_from(["", "", "told"])
+GROUPS = {"t": "0" * 16, "u": "f" * 16}  # of failures, by task: a group has one task
 
 ENDED: st.SearchStrategy[Verdict] = st.builds(
     Verdict,
@@ -134,6 +135,7 @@ ENDED: st.SearchStrategy[Verdict] = st.builds(
     event=EVENTS,
     note=st.just("why"),
     failure=FAILURES,
+    group=st.sampled_from([None, *GROUPS.values()]),
 )
 HAPPY: st.SearchStrategy[Verdict] = st.builds(
     Verdict,
@@ -197,6 +199,7 @@ FILTERS: st.SearchStrategy[JobFilter] = st.builds(
     repeat=st.sampled_from([None, None, None, "daily"]),
     error=st.sampled_from([None, None, None, "Boom", "%", "_"]),
     tag=st.sampled_from([None, None, None, "x:1"]),
+    group=st.sampled_from([None, None, None, "", *GROUPS.values()]),
 )
 
 REPEATS: st.SearchStrategy[Repeat] = st.builds(

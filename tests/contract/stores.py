@@ -26,6 +26,7 @@ from tests.stores.redis import servers as redis_servers
 from .arrival_faults import IN_SQL, OF_ARRIVALS
 from .audit_faults import OF_AUDIT, OF_AUDIT_IN_SQL
 from .faults import IN_MEMORY, IN_SQLITE, Fault
+from .group_faults import OF_GROUPS
 from .history_faults import HISTORY_IN_SQL, OF_HISTORY
 from .limit_faults import OF_LIMITS
 from .rewrite_faults import OF_REWRITES
@@ -147,6 +148,7 @@ STORES: dict[str, StoreEntry] = {
             *OF_REWRITES,
             *OF_AUDIT,
             *OF_HISTORY,
+            *OF_GROUPS,
         ],
     ),
     "sqlite": StoreEntry(

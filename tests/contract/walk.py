@@ -223,7 +223,9 @@ class Walk(RuleBasedStateMachine):
         ]
 
     def fitting(self, claim: Claim, verdict: Verdict) -> Verdict:
-        """Only a job with a key can be blocked."""
+        """Only a job with a key can be blocked, and a group has jobs of one task."""
+        if verdict.group is not None:
+            verdict = replace(verdict, group=steps.GROUPS[claim.task])
         if verdict.state is State.BLOCKED and claim.resource is None and not claim.gates:
             return replace(verdict, state=State.QUEUED, hold=None)
         return verdict
@@ -389,7 +391,18 @@ class Walk(RuleBasedStateMachine):
     def look_around(self, want: JobFilter, limit: int, pick: int) -> None:
         after = self.named([pick])[0] if pick else None
         self.both(lambda store: store.page(want, after, limit))
+        self.look_at_groups(want.queue, want.task, limit)
         self.look_at_all()
+
+    def look_at_groups(self, queue: str | None, task: str | None, limit: int) -> None:
+        """Of several jobs that failed last, any may be the sample."""
+        said, expected = (
+            self.run(store.dead_groups(queue, task, limit)) for store in (self.store, self.model)
+        )
+        for group in (*said, *expected):
+            job = self.jobs[group.sample]
+            assert (job.group or "", job.finished) == (group.group, group.last)
+        self.compare(*([replace(one, sample="") for one in groups] for groups in (said, expected)))
 
     def look_at_all(self) -> None:
         self.both(lambda store: store.queues())
@@ -401,6 +414,7 @@ class Walk(RuleBasedStateMachine):
             self.both(methodcaller("run_history", 0, hourly, None, None))
 
     def look_closely(self) -> None:
+        self.look_at_groups(None, None, 100)
         self.look_at_all()
         for id in self.ids:
             self.both(methodcaller("timeline", id))

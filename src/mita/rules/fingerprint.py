@@ -37,8 +37,8 @@ _FOREIGN_FOLDERS = tuple(
 # Tried at each position in this order; the first that matches stands for the text. Repetitions are
 # bounded or end at the next blank, so that the time does not explode with the length.
 _PLACEHOLDERS = {
-    "text": r"""[bruf]{0,2}(?<![\w'])'(?:[^'\\]|\\.)*'(?!\w)|[bruf]{0,2}"(?:[^"\\]|\\.)*"|`[^`]*`"""
-    r"|“[^”]*”|«[^»]*»",
+    "text": r"""(?<![\w'])[brufBRUF]{0,2}'(?:[^'\\]|\\.)*'(?!\w)"""
+    r"""|(?<!\w)[brufBRUF]{0,2}"(?:[^"\\]|\\.)*"|`[^`]*`|“[^”]*”|«[^»]*»""",
     "url": r"\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s,;)\]}>]+",
     "address": r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"
     r"|(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?(?![\w.]*\d)"
@@ -65,7 +65,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+|(?=.*\d)[0-9a-fA-F]{8,}")
 _ULID = re.compile(r"[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}")
 _LONG_ID_CHARACTERS = 16  # a word with digits and letters that is this long is an id
-_NUMBERS_APART = re.compile(r"<number>(?:[.,:]<number>)+")
+_WHOLE_NUMBER = re.compile(r"(?:(?<![\w>])[-+])?<number>(?:[.,:]<number>)*")
 
 
 class FailureDescription(NamedTuple):
@@ -105,7 +105,7 @@ def _message(error: str, kind: str) -> str:
 def normalised(text: str) -> str:
     """Returns a message with placeholders for what differs from job to job."""
     same = _DIFFERING.sub(_placeholder, text[:MOST_READ_CHARACTERS]).strip()
-    return _NUMBERS_APART.sub("<number>", same)[:MOST_MESSAGE_CHARACTERS]
+    return _WHOLE_NUMBER.sub("<number>", same)[:MOST_MESSAGE_CHARACTERS]
 
 
 def _placeholder(found: re.Match[str]) -> str:

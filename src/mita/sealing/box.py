@@ -150,8 +150,9 @@ class SealingBox:
             changes["result"] = self.seal(verdict.result, ("result", id))
         if verdict.error:
             changes["error"] = self.seal_text(verdict.error, ("error", id))
-        if verdict.error and verdict.group is not None:  # it shows nothing of the message
-            changes["group"] = fingerprint(task, verdict.error, secret=True)
+        if verdict.group and verdict.group == fingerprint(task, verdict.error or ""):
+            # its message could be guessed from it
+            changes["group"] = fingerprint(task, verdict.error or "", secret=True)
         if verdict.failure:  # then the note may quote the first line of the error
             changes["failure"] = self.seal_text(verdict.failure, ("failure", id))
             changes["note"] = verdict.note.replace(_quoted(verdict.failure), _IN_A_NOTE)

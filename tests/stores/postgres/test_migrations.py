@@ -7,13 +7,25 @@ import pytest
 
 from mita.errors import UsageError
 from mita.model.gate import StoredLimit
+from mita.model.outcome import RetryJob
 from mita.model.repeat import Repeat
 from mita.model.time import HOUR, LATEST, NOW, When
-from mita.model.view import Health
+from mita.model.view import Health, JobFilter
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.server import statements
 from mita.stores.postgres.server.locks import lock_number
-from mita.testing.contract.given import claimed_ids, job, look, put, running, settled, succeed
+from mita.testing.contract.given import (
+    claim_one,
+    claimed_ids,
+    dead,
+    fail,
+    job,
+    look,
+    put,
+    running,
+    settled,
+    succeed,
+)
 
 from .shared import server
 
@@ -172,3 +184,25 @@ async def test_a_repeat_of_an_earlier_schema_stays_as_it_was(
     repeat = Repeat(key="daily", spec=b"1", cursor=7, reason="why", revision=3, count=2, last=6)
     assert await store.find_repeats(["daily"]) == [repeat]
     assert await store.report_repeat("daily", True) == 1
+
+
+async def test_jobs_that_failed_in_a_schema_without_groups_are_one_group(
+    store: PostgresStore, url: str
+) -> None:
+    """They can be counted, found and retried, also those that a worker of that version adds."""
+    failed = [await dead(store), await dead(store)]
+    space, old = url.rpartition("=")[2], server("pg18")
+    old.execute(f"alter table {space}._job drop column failure_group cascade")
+    old.execute(f"delete from {space}._step where name like '%_groups.pre'")
+    again = PostgresStore(url)
+    await again.open()
+    failed.append(await dead(store))  # of a worker that has not been restarted
+    [group] = await again.dead_groups(None, "send", 10)
+    assert (group.group, group.count, group.sample) == ("", 3, failed[2])
+    page = await again.page(JobFilter(group=""), None, 2)
+    assert [one.id for one in page.jobs] == [failed[2], failed[1]]
+    await again.amend([failed[0]], RetryJob(NOW))
+    await settled(again, fail(await claim_one(again), group="0" * 16))
+    groups = [(one.group, one.count) for one in await again.dead_groups(None, None, 10)]
+    assert groups == [("", 2), ("0" * 16, 1)]
+    await again.close()

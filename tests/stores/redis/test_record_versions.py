@@ -70,7 +70,7 @@ async def test_a_live_part_of_a_newer_version_is_read(store: RedisStore) -> None
     [job] = jobs(1, when=When(10_000))
     await store.enqueue([job])
     assert await store.amend([job.id], PrioritiseJob(3)) == [Answer.DONE]
-    await rewrite(store, "live", lambda parts: [*parts, "unknown"])
+    await rewrite(store, "live", lambda parts: [*parts, False, "unknown"])
     [found] = await store.find([job.id])
     assert found is not None
     assert (found.state, found.priority, is_unreadable(found)) == (State.QUEUED, 3, False)

@@ -7,8 +7,10 @@ import pytest
 
 from mita.errors import UsageError
 from mita.model.job import Claim, NewJob, State
-from mita.model.outcome import Settlement
+from mita.model.outcome import Answer, RetryJob, Settlement, Verdict
 from mita.model.repeat import Repeat
+from mita.model.time import NOW
+from mita.model.view import JobFilter
 from mita.ports.ids import new_id
 from mita.ports.pubsub import EventMessage
 from mita.rules.judge import success
@@ -163,6 +165,51 @@ async def test_jobs_of_a_version_without_limits_wait_at_their_key(
     assert await new.settle([Settlement(held, success(b"\xc0", 1000))]) == [True]
     [claim] = (await new.claim(["q"], 5, 1000, "w")).claims
     assert (claim.id, claim.gates, claim.fair) == (blocked.id, (), None)
+    await new.close()
+
+
+async def test_jobs_that_failed_in_a_version_without_groups_are_one_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They can be counted, found and retried, also those that a worker of that version adds."""
+    path = tmp_path / "jobs.db"
+    names = [name for _, name in migrations()]
+    [groups] = [at for at, name in enumerate(names) if name.endswith("_groups.sql")]
+    with monkeypatch.context() as before:
+        before.setattr(maintenance, "migrations", lambda: migrations()[:groups])
+        old = SqliteStore(path)
+        await old.open()
+        await old.close()
+    failed = sorted([job(), job(), job()], key=lambda one: one.id)
+    insert = (
+        "insert into _mita_job (id, task, queue, state, priority, due, created, payload, options, "
+        "headers, error, finished, expires) values (?, 't', 'q', 'failed', 5, 0, 0, x'80', x'', "
+        "x'', 'Boom: no', ?, ?)"
+    )
+    with sqlite3.connect(path) as database:
+        database.execute("insert into _mita_queue (name) values ('q')")
+        for at, one in enumerate(failed[:2], 1):
+            database.execute(insert, (one.id, at, 2**42))
+    database.close()
+
+    new = SqliteStore(path)
+    await new.open()
+    with sqlite3.connect(path) as database:  # a worker that has not been restarted
+        database.execute(insert, (failed[2].id, 3, 2**42))
+    database.close()
+    [group] = await new.dead_groups(None, "t", 10)
+    assert (group.group, group.count, group.first, group.last) == ("", 3, 1, 3)
+    assert (group.sample, sum(group.hours)) == (failed[2].id, 0)
+    page = await new.page(JobFilter(group=""), None, 2)
+    assert [one.id for one in page.jobs] == [failed[2].id, failed[1].id]
+    assert await new.amend([failed[0].id], RetryJob(NOW)) == [Answer.DONE]
+    [claim] = (await new.claim(["q"], 5, 1000, "w")).claims
+    verdict = Verdict(state=State.FAILED, error="Boom: no", keep=1000, group="0" * 16)
+    assert await new.settle([Settlement(claim, verdict)]) == [True]
+    assert [(one.group, one.count) for one in await new.dead_groups(None, None, 10)] == [
+        ("", 2),
+        ("0" * 16, 1),
+    ]
     await new.close()
 
 
