@@ -1,5 +1,6 @@
 """Groups of failed jobs: `dead`."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from mita.errors import UsageError
@@ -16,6 +17,8 @@ from .parser import Commands
 from .screen import Report
 from .table import Column, Table
 
+_FIRST, _HOURS = Column("first"), Column("24 hours")
+_LEAST_WIDTHS = {_FIRST: 120, _HOURS: 96}  # columns of a terminal that shows them
 _ACTS = {
     "look at them": ("jobs", "--group"),
     "count what a retry would run": ("retry", "--dry-run", "--group"),
@@ -59,41 +62,32 @@ async def show_dead(context: CommandContext) -> Report:
     more = [f"there may be more groups: add --limit {10 * options.limit}"] if cut else []
     return Report(
         data,
-        _table(groups, await context.now()),
+        _table(groups, await context.now(), context.screen.width),
         "",
         *more,
         f"{shell_command(which)} shows an error and the commands to act on its jobs",
     )
 
 
-def _table(groups: tuple[DeadGroup, ...], now: datetime) -> Table:
-    columns = (
-        "group",
-        Column("jobs", right=True),
-        "last",
-        Column("first", drop_order=2),
-        Column("24 hours", drop_order=3),
-        Column("task", drop_order=1, min_width=10),
-        Column("error", min_width=20),
-    )
-    rows = [
-        (
-            one.group or NO_GROUP,
-            f"{one.count:,}",
-            relative(one.last, now),
-            relative(one.first, now),
-            sparkline(one.hours),
-            one.task if one.group else "",
-            _error(one) if one.group else "failed before there were groups",
-        )
-        for one in groups
-    ]
-    return Table(columns, rows)
+def _table(groups: tuple[DeadGroup, ...], now: datetime, width: int | None) -> Table:
+    cells: dict[Column, Callable[[DeadGroup], str]] = {
+        Column("group"): lambda one: one.group or NO_GROUP,
+        Column("jobs", right=True): lambda one: f"{one.count:,}",
+        Column("last"): lambda one: relative(one.last, now),
+        _FIRST: lambda one: relative(one.first, now),
+        _HOURS: lambda one: sparkline(one.hours),
+        Column("task", drop_order=1, min_width=10): lambda one: one.task if one.group else "",
+        Column("error", drop_order=2, min_width=20): _error,
+    }
+    shown = [one for one in cells if width is None or width >= _LEAST_WIDTHS.get(one, 0)]
+    return Table(shown, [[cells[column](group) for column in shown] for group in groups])
 
 
 def _error(group: DeadGroup) -> str:
+    if not group.group:
+        return "failed before there were groups"
     text = ": ".join(part for part in (group.error_type, group.message) if part)
-    return f"{text} (in {group.frame})" if group.frame else text
+    return f"{text} ({group.frame})" if group.frame else text
 
 
 # ---------------------------------------------------------------- one group

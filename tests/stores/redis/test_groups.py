@@ -7,6 +7,7 @@ from mita.stores.redis import RedisStore
 from mita.testing.contract.given import claims, dead, fail, put_many, running, settled, succeed
 
 from .load import QUEUE
+from .load import jobs as load_jobs
 
 ADA, BO = "0123456789abcdef", "fedcba9876543210"
 
@@ -106,3 +107,25 @@ async def test_many_groups_are_read_in_parts(store: RedisStore) -> None:
     assert [one.count for one in found] == [2] * 40 + [1] * 20
     assert all(one.hours[-1] == sum(one.hours) == one.count for one in found)
     assert len(await store.dead_groups(None, None, 1000)) == 90
+
+
+async def test_pages_of_a_large_group_show_each_job_once(store: RedisStore) -> None:
+    """Its newest jobs are found in the set of the group, in whatever order they have failed."""
+    wanted: list[str] = []
+    for _ in range(3):
+        await store.enqueue(load_jobs(800))
+        taken = await claims(store, 800, queues=[QUEUE], lease=HOUR)
+        order = sorted(taken, key=lambda claim: claim.id[::-1])
+        groups = [BO if number % 40 == 0 else ADA for number in range(800)]
+        await settled(
+            store, *(fail(claim, group=one) for claim, one in zip(order, groups, strict=True))
+        )
+        wanted += [claim.id for claim, one in zip(order, groups, strict=True) if one == ADA]
+    assert len(wanted) == 2340
+    met, after = list[str](), None
+    for limit in (1, 300, 1000, 700, 1000):
+        page = await store.page(JobFilter(group=ADA), after, limit)
+        met += [one.id for one in page.jobs]
+        if (after := page.after) is None:
+            break
+    assert met == sorted(wanted, reverse=True)

@@ -11,6 +11,7 @@
 -- include record
 -- include id_index
 local FEW_JOBS = 2000
+local FEW_JOBS_OF_GROUP = 20000 -- all of them match, so it is worth more to look at them
 local now, q, found = clock(ARGV[1]), queue_of(KEYS[1]), {}
 local after, limit, state, shown = ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
 
@@ -57,24 +58,35 @@ local function set_of_state()
   return state == State.BLOCKED and q.blocked
 end
 
--- The ids of a state that has few jobs, from its own set: a search among all jobs would take long.
--- nil for other states.
+-- Keep the newest ids. Returns the oldest of them.
+local function keep_newest(ids)
+  table.sort(ids, function(a, b) return a > b end)
+  for i = #ids, CALL_ITEMS + 1, -1 do ids[i] = nil end
+  return ids[CALL_ITEMS]
+end
+
+-- The newest ids of a state or a group that has few jobs, from its own set: a search among all jobs
+-- would take long. Also whether there are more. nil for other states.
 local function ids_of_state()
   local set = set_of_state()
-  if not set or call('ZCARD', set) > FEW_JOBS then return nil end
-  local ids = {}
+  local few = ARGV[12]:len() > 1 and FEW_JOBS_OF_GROUP or FEW_JOBS
+  if not set or call('ZCARD', set) > few then return nil end
+  local ids, oldest, seen = {}, '', 0
   local function add(id)
-    if after == '' or id < after then ids[#ids + 1] = id end
+    if after ~= '' and id >= after then return end
+    seen = seen + 1
+    if id > oldest then ids[#ids + 1] = id end
+    if #ids == 2 * CALL_ITEMS then oldest = keep_newest(ids) end
   end
-  for _, handle in ipairs(call('ZRANGE', set, 0, -1)) do
+  for _, handle in ipairs(call('ZREVRANGE', set, 0, -1)) do
     if is_batch(handle) then
       for _, id in ipairs(members(q, handle)) do add(id) end
     else
       add(handle:sub(ID_AT))
     end
   end
-  table.sort(ids, function(a, b) return a > b end)
-  return ids
+  keep_newest(ids)
+  return ids, seen > #ids
 end
 
 local function sorted_ids()
@@ -82,7 +94,7 @@ local function sorted_ids()
   return call('ZREVRANGEBYLEX', q.ids, below, '-', 'LIMIT', 0, CALL_ITEMS)
 end
 
-local all = ids_of_state()
+local all, has_more = ids_of_state()
 if not all then
   if call('HGET', q.meta, 'scan') ~= 'done' then return false end
   if (tonumber(has_id_index(q)) or 0) < now + PAGE_INDEX_RETENTION_MS / 2 then
@@ -90,7 +102,7 @@ if not all then
   end
 end
 local ids = all or sorted_ids()
-local has_more = not all and #ids == CALL_ITEMS
+has_more = has_more or not all and #ids == CALL_ITEMS
 for i, id in ipairs(ids) do
   local r = load(q, id)
   if r and matches(r) then found[#found + 1] = id end
