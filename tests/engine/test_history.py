@@ -18,6 +18,9 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Counter, Settlement, Start, Verdict
 from mita.rules.judge import RELEASE, success
 from mita.stores.memory import MemoryStore
+from mita.stores.sqlite import SqliteStore
+from mita.stores.sqlite.context import SqliteContext
+from tests.counting import calls_counted
 from tests.waiting import until
 
 from .conftest import working
@@ -312,3 +315,69 @@ def test_what_is_given_back_is_added_to_what_was_counted_since() -> None:
     tally.settled([Settlement(claim(), SUCCESS, 0.001)], [True])
     expected = RunCounts(queue="q", task="t", succeeded=3, failed=1, run_ms=6, wait_ms=506)
     assert taken(tally) == {("q", "t"): expected}
+
+
+# ---------------------------------------------------------------- what it costs
+
+
+def settlements(count: int) -> list[Settlement]:
+    """Runs as a drain has them: of one task, half of them reported as started before."""
+    start = Start("t", "q", 0, 0.0)
+    return [
+        Settlement(claim(), SUCCESS, 0.001, False, start if n % 2 else None) for n in range(count)
+    ]
+
+
+def test_a_batch_of_runs_costs_no_call_per_run() -> None:
+    """However many runs a batch has, counting them calls the same few functions."""
+    tally, calls = RunTally(), []
+    for count in (10, 1000):
+        batch, took = settlements(count), [True] * count
+        tally.settled(batch, took)
+        with calls_counted() as counted_calls:
+            tally.settled(batch, took)
+        calls.append(counted_calls[0])
+    assert calls[0] == calls[1] <= 12
+    assert taken(tally)["q", "t"].succeeded == 2 * 1010
+
+
+async def test_a_drain_calls_the_store_once_in_a_while_and_not_for_each_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here no flush is due before the worker stops, so there is one call."""
+    monkeypatch.setattr(history_writer, "FLUSH_S", 3600)
+    app, sent = Mita("memory://"), []
+    whole = MemoryStore.count_runs
+
+    async def count_runs(store: MemoryStore, counts: Sequence[RunCounts]) -> None:
+        sent.append([(one.task, one.succeeded) for one in counts])
+        await whole(store, counts)
+
+    monkeypatch.setattr(MemoryStore, "count_runs", count_runs)
+
+    @app.task(name="work")
+    async def work() -> None: ...
+
+    async with app:
+        await app.worker(until_empty=True).run()
+        assert sent == []
+        await app.enqueue_many([work.call() for _ in range(2000)])
+        await app.worker(until_empty=True).run()
+    assert sent == [[("work", 2000)]]
+
+
+async def test_a_flush_is_one_statement_on_sqlite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, run = SqliteStore(tmp_path / "jobs.db"), []
+    whole = SqliteContext.run
+
+    def run_one(context: SqliteContext, name: str, /, **values: Any) -> int:
+        run.append(name)
+        return whole(context, name, **values)
+
+    await store.open()
+    monkeypatch.setattr(SqliteContext, "run", run_one)
+    await store.count_runs([RunCounts(queue="q", task=f"t{n}", succeeded=1) for n in range(1000)])
+    await store.close()
+    assert run == ["count_runs"]

@@ -188,7 +188,7 @@ class ClaimLoop:
         if batch:
             if not all(took):
                 took = [self._took(one, took) for one, took in zip(batch, took, strict=True)]
-            self._context.tally.settled(batch, took)
+            succeeded = self._context.tally.settled(batch, took)
             if all(took):
                 signal.took = took
             else:
@@ -196,7 +196,7 @@ class ClaimLoop:
             self._emit(signal)
             if [one for one in batch if one.claim.repeat is not None]:
                 self._of_repeats += zip(batch, took, strict=True)
-            if self._executor.flows.is_used or [one for one in batch if one.was_cancelled]:
+            if self._executor.flows.is_used or not succeeded:
                 back = self._executor.flows.put_back
                 self._of_flows += [
                     (one, written)

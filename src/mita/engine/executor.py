@@ -251,7 +251,7 @@ class Executor(HeldRuns):
             # the start of a run that was asked to stop is reported by `emit_started`
             start = execution.start if stop is None else None
             settlement = Settlement(
-                claim, verdict, seconds, stop is Stop.CANCELLED, start, waited=execution.waited
+                claim, verdict, seconds, stop is Stop.CANCELLED, start, execution.waited
             )
             if self.flows.is_used and is_step(claim.id):
                 if execution.span is not None:

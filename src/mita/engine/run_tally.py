@@ -16,6 +16,7 @@ from mita.rules.judge import RELEASE
 from mita.rules.sealed import OWN_TASKS
 
 SUCCEEDED = State.SUCCEEDED
+NOTHING = (0, 0.0, 0.0, 0)  # runs, their seconds, seconds in the worker, and milliseconds before
 NAMED_FOR_S = HOUR / SECOND  # after that other pairs of queue and task may be named
 # the number that each kind of event adds to
 _COUNTED_AS = {
@@ -50,34 +51,39 @@ class RunTally:
         self._named: set[tuple[str, str]] = set()
         self._named_since = clock()
 
-    def settled(self, batch: Sequence[Settlement], took: Sequence[bool]) -> None:
+    def settled(self, batch: Sequence[Settlement], took: Sequence[bool]) -> bool:
         """Count runs that were settled; `took[i]` is False if the token of run `i` was stale.
+        Returns whether all of them succeeded.
 
         Every job passes here, so this is written for speed: neighbours are mostly of one queue and
         task, and most runs succeed."""
         if not all(took):
             for one, written in zip(batch, took, strict=True):
                 self._one(one, written)
-            return
-        queue, task, count, seconds, waited_s, wait_ms = "", "", 0, 0.0, 0.0, 0
+            return False
+        succeeded, sums = True, dict[tuple[str, str], tuple[int, float, float, int]]()
+        queue, task, (count, seconds, waited_s, wait_ms) = "", "", NOTHING
         for one in batch:
             if one.verdict.state is not SUCCEEDED or one.was_cancelled:
                 self._one(one, took=True)
+                succeeded = False
                 continue
             claim = one.claim
             if claim.task != task or claim.queue != queue:
-                if count:
-                    self._add(queue, task, count, seconds, waited_s * SECOND + wait_ms)
+                sums[queue, task] = count, seconds, waited_s, wait_ms
                 queue, task = claim.queue, claim.task
-                count, seconds, waited_s, wait_ms = 0, 0.0, 0.0, 0
+                count, seconds, waited_s, wait_ms = sums.get((queue, task), NOTHING)
             count += 1
             seconds += one.seconds
             waited_s += one.waited
             wait = claim.at - claim.due
             if wait > 0:
                 wait_ms += wait
-        if count:
-            self._add(queue, task, count, seconds, waited_s * SECOND + wait_ms)
+        sums[queue, task] = count, seconds, waited_s, wait_ms
+        for (queue, task), (count, seconds, waited_s, wait_ms) in sums.items():
+            if count:
+                self._add(queue, task, count, seconds, waited_s * SECOND + wait_ms)
+        return succeeded
 
     def _add(self, queue: str, task: str, count: int, seconds: float, wait_ms: float) -> None:
         """Count runs that succeeded."""

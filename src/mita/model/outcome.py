@@ -111,9 +111,9 @@ class Settlement(Struct, frozen=True, gc=False):
     seconds: float = 0.0
     was_cancelled: bool = False
     start: Start | None = None
+    waited: float = 0.0
     added: AddedSteps | None = None
     span: bytes = b""
-    waited: float = 0.0
     arrivals: tuple[Arrival, ...] = ()
 
 

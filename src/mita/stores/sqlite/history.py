@@ -6,7 +6,7 @@ from mita.model.history import SPANS_KEPT_MS, RunCounts, StoredCounts
 from mita.model.time import Moment
 from mita.rules.history import begin, first_shown, span_of, stored_counts, totals
 
-from .context import SqliteContext
+from .context import SqliteContext, as_json
 
 
 def count_runs(context: SqliteContext, counts: Sequence[RunCounts]) -> None:
@@ -17,7 +17,7 @@ def count_runs(context: SqliteContext, counts: Sequence[RunCounts]) -> None:
         for (queue, task), numbers in totals(counts).items()
     ]
     if rows:
-        context.run_many("count_runs", rows)
+        context.run("count_runs", rows=as_json(rows))
 
 
 def run_history(

@@ -83,6 +83,7 @@ FILLED_IN = {
     "count_many": _counting("v.column6"),
     "repeat_columns": ", ".join(Repeat.__struct_fields__),
     "history_numbers": ", ".join(NUMBERS),
+    "history_given": ", ".join(f"json_extract(value, '$[{n}]')" for n in range(4 + len(NUMBERS))),
     "history_sums": ", ".join(f"{name} = {name} + excluded.{name}" for name in NUMBERS),
     "timeline_columns": ", ".join(TimelineEntry.__struct_fields__),
 }
