@@ -42,11 +42,12 @@ def _queues(queues: Sequence[QueueView], workers: Sequence[WorkerView]) -> Itera
     for queue in queues:
         if not queue.ready:
             continue
-        jobs, only = counted(queue.ready, "job"), {"queue": queue.name, "state": "ready"}
+        only = {"queue": queue.name, "state": "ready"}
+        wait = f"{counted(queue.ready, 'job')} {'waits' if queue.ready == 1 else 'wait'}"
         if queue.paused is not None:
-            yield Alert(f"Queue {queue.name} is paused, and {jobs} wait.", "/jobs", only)
+            yield Alert(f"Queue {queue.name} is paused, and {wait}.", "/jobs", only)
         elif queue.name not in served:
-            yield Alert(f"No worker serves queue {queue.name}, and {jobs} wait.", "/jobs", only)
+            yield Alert(f"No worker serves queue {queue.name}, and {wait}.", "/jobs", only)
         elif queue.oldest is not None and queue.oldest > LONG_WAIT_MS:
             text = f"The oldest job of queue {queue.name} has been ready for {span(queue.oldest)}."
             yield Alert(text, "/jobs", only)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import suppress
 
 from mita.app import Mita
 from mita.engine.worker import Worker
@@ -11,19 +12,24 @@ from mita.rules.own_tasks import BULK_QUEUE
 log = logging.getLogger("mita.web")
 
 BULK_SERVER_SLOTS = 4
-TRY_AGAIN_S = 5.0  # after the store was away
+LOOK_AGAIN_S = 5.0  # for bulk runs that others began, or that were interrupted
+STOP_S = 3.0
+_LATEST_RUNS = 20
+_UNFINISHED = ("ready", "scheduled", "running", "blocked", "waiting")
 
 
 class BulkServer:
-    """Runs bulk runs while the dashboard is served."""
+    """Runs bulk runs while the dashboard is served. Its worker lives only while there is one."""
 
     def __init__(self, app: Mita) -> None:
         self._app = app
         self._worker: Worker | None = None
         self._running: asyncio.Task[None] | None = None
+        self._begun = asyncio.Event()
 
     async def start(self) -> None:
-        """Begin, unless it has begun."""
+        """Look for bulk runs now, and again and again."""
+        self._begun.set()
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._serve())
 
@@ -34,21 +40,34 @@ class BulkServer:
             return
         if self._worker is not None:
             self._worker.stop()
-        await asyncio.wait([running], timeout=TRY_AGAIN_S)
+            await asyncio.wait([running], timeout=STOP_S)
         running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
 
     async def _serve(self) -> None:
         while self._running is not None:
-            self._worker = self._app.worker(
-                [BULK_QUEUE],
-                concurrency=BULK_SERVER_SLOTS,
-                schedule=False,
-                grace=1,
-                name="dashboard",
-            )
+            self._begun.clear()
             try:
-                await self._worker.run()
-                return
+                page = await self._app.bulks(limit=_LATEST_RUNS)
+                if any(bulk.state in _UNFINISHED for bulk in page.bulks):
+                    await self._work()
             except MitaError as error:
                 log.warning("bulk runs do not go on here, because the store failed: %s", error)
-                await asyncio.sleep(TRY_AGAIN_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._begun.wait(), LOOK_AGAIN_S)
+
+    async def _work(self) -> None:
+        """Run what is there."""
+        worker = self._worker = self._app.worker(
+            [BULK_QUEUE],
+            concurrency=BULK_SERVER_SLOTS,
+            schedule=False,
+            grace=1,
+            name="dashboard",
+            until_empty=True,
+        )
+        try:
+            await worker.run()
+        finally:
+            self._worker = None

@@ -44,6 +44,8 @@ class Site:
         )
         self._templates.filters.update(shown.FILTERS)
         self._templates.globals.update(site=self, **shown.GLOBALS)
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)  # read now, so that no visitor waits for it
         self.guard: Guard | None = None
         self.bulk_runs = BulkServer(app)
 

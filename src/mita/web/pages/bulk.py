@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from mita.client.filters import FILTERS
 from mita.errors import UsageError
-from mita.model.bulk import BulkVerb
+from mita.model.bulk import BulkPage, BulkVerb
 from mita.model.record import BulkResult, JobPage
 from mita.web.json_field import json_field
 from mita.web.search import as_text
@@ -30,9 +30,19 @@ _LABELS = {
 
 async def show(visit: Visit) -> Response:
     """Show the bulk runs, newest first."""
-    limit = visit.number("limit", _PAGE_BULKS, MOST_PAGE_JOBS)
-    page = await visit.app.bulks(after=visit.query("after"), limit=limit)
-    return visit.render("bulks.html", page=page, as_text=as_text, labels=_LABELS)
+    after, limit = visit.query("after"), visit.number("limit", _PAGE_BULKS, MOST_PAGE_JOBS)
+
+    async def read() -> BulkPage:
+        return await visit.app.bulks(after=after, limit=limit)
+
+    page = await visit.site.aged.get(("bulks", after, limit), read)
+    return visit.render(
+        "bulks.html",
+        page=page.value or BulkPage(()),
+        is_searching=page.value is None,
+        as_text=as_text,
+        labels=_LABELS,
+    )
 
 
 async def show_one(visit: Visit) -> Response:
