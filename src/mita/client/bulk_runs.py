@@ -146,7 +146,9 @@ class BulkRuns:
         """Return a page of at most `limit` bulk runs, newest first. `after` is the `after` of the
         page before; None for the first page."""
         store = await self._store()
-        page = await store.page(JobFilter(queue=BULK_QUEUE, task=BULK_TASK), cursor(after), page_size(limit))
+        page = await store.page(
+            JobFilter(queue=BULK_QUEUE, task=BULK_TASK), cursor(after), page_size(limit)
+        )
         now = await store.now()
         return BulkPage(tuple(_record(job, now) for job in page.jobs), page.after)
 
