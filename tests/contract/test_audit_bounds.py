@@ -26,15 +26,14 @@ async def test_only_the_newest_entries_are_kept(
             await store.open()
             closing.push_async_callback(store.close)
         monkeypatch.setattr(audit, "AUDIT_ENTRIES", 5)
-        ids = new_ids(12)
+        ids = new_ids(33)
+        ids, many, last = ids[:12], ids[12:32], ids[32]
         for at, id in enumerate(ids):
             await stores[at % 2].record_audit([entry(id)])
             expected = ids[max(0, at - 4) : at + 1][::-1]
             assert await page(stores[0]) == expected
-        many = new_ids(20)
         await stores[0].record_audit([entry(id) for id in many])
         assert await page(stores[1]) == many[:-6:-1]
         monkeypatch.setattr(audit, "AUDIT_ENTRIES", 2)
-        [last] = new_ids(1)
         await stores[1].record_audit([entry(last)])
         assert len(await stores[0].audit_page(None, 100, *EVERYTHING)) == 2

@@ -1,8 +1,8 @@
 """The audit log: a list of entries in the order of their ids."""
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -18,11 +18,10 @@ _ID = attrgetter("id")
 def record_audit(context: MemoryContext, entries: Sequence[AuditEntry]) -> None:
     """Add entries, and delete those that are too many or too old."""
     log = context.state.audit
-    known = {entry.id for entry in log}
     for entry in entries:
-        if entry.id not in known:
+        at = bisect_left(log, entry.id, key=_ID)
+        if at == len(log) or log[at].id != entry.id:
             insort(log, replace(entry, at=context.now), key=_ID)
-            known.add(entry.id)
     del log[: max(0, len(log) - audit.AUDIT_ENTRIES)]
     prune_audit(context)
 
@@ -47,6 +46,7 @@ def audit_page(
 
 
 def prune_audit(context: MemoryContext) -> None:
-    """Delete the entries that are too old."""
-    before = context.now - audit.AUDIT_KEEP
-    context.state.audit[:] = [entry for entry in context.state.audit if entry.at > before]
+    """Delete the oldest entries, if they are too old."""
+    log = context.state.audit
+    old = takewhile(lambda entry: not audit.is_kept(entry, context.now), log)
+    del log[: sum(1 for _ in old)]

@@ -55,12 +55,10 @@ async def audit_page(
     target: str | None,
 ) -> list[AuditEntry]:
     """The entries that match, newest first, with ids below `after`. Five hours are read at a time;
-    with a filter, that may be many."""
-    counts, found = await _counts(context), list[AuditEntry]()
-    last = None if after is None else context.subjects.audit(after)
-    for subject in sorted(counts, reverse=True):
-        if last is not None and subject > last:
-            continue
+    with a filter, that may be all of the log."""
+    last = audit.AFTER_ALL if after is None else context.subjects.audit(after)
+    found: list[AuditEntry] = []
+    for subject in sorted((one for one in await _counts(context) if one <= last), reverse=True):
         messages = [message async for slice in context.reader.scan(subject) for message in slice]
         # one may have been sent twice: the first counts
         entries = {entry.id: entry for entry in _entries(messages[::-1])}

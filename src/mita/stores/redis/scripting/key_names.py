@@ -88,7 +88,7 @@ NAMESPACE_KEYS = {
     "shared_once": "hash: name -> a once value for all jobs",
     "shared_once_ends": "sorted set of these names, by the end of their retention",
     "audit": "sorted set of the ids of the entries of the audit log, by name",
-    "audit_entries": "hash: id -> the time of an entry in 15 digits, and the packed entry",
+    "audit_entries": "hash: id -> the time of an entry, what filters look at, the packed entry",
     "history_minutes": "followed by the start of a minute: hash: queue and task -> how their runs "
     "ended; the server deletes it",
     "history_hours": "the same for an hour",
