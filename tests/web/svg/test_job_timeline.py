@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,6 +84,14 @@ def test_a_job_that_waits_for_its_time() -> None:
 def test_a_job_that_waits_for_others() -> None:
     never = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
     assert told(job(DisplayState.WAITING, due=never)) == [("waiting", -100, 0)]
+
+
+def test_a_step_of_a_flow_waits_for_the_steps_before_it() -> None:
+    record = msgspec.structs.replace(
+        job(DisplayState.SUCCEEDED, due=at(-30), started=at(-20), finished=NOW),
+        id="0123456789abcdef0123456789abcdef.000002",
+    )
+    assert told(record) == [("waiting", -100, -30), ("ready", -30, -20), ("running", -20, 0)]
 
 
 def test_a_job_that_was_blocked_and_runs() -> None:

@@ -1,5 +1,6 @@
 """The page of resource keys: who holds each, how many wait, rates, holds and limits."""
 
+import asyncio
 from functools import partial
 
 from starlette.responses import Response
@@ -20,8 +21,10 @@ async def show(visit: Visit) -> Response:
     first."""
     queue, key = visit.query("queue"), visit.query("key")
     read = partial(visit.app.resources, queue=queue, key=key)
-    keys = await visit.site.aged.get(("keys", queue, key), read)
-    queues = await visit.site.aged.get("queues", visit.app.queues)
+    aged = visit.site.aged
+    keys, queues = await asyncio.gather(
+        aged.get(("keys", queue, key), read), aged.get("queues", visit.app.queues)
+    )
     found = sorted(keys.value or (), key=_urgency)
     return visit.render(
         "keys.html",

@@ -1,5 +1,7 @@
 """The page of queues: counts, pause, limits."""
 
+import asyncio
+
 from starlette.responses import Response
 
 from mita.errors import UsageError
@@ -13,8 +15,10 @@ ACTS = ("pause", "resume", "limit", "unlimit")
 
 async def show(visit: Visit) -> Response:
     """Show all queues."""
-    queues = await visit.site.aged.get("queues", visit.app.queues)
-    workers = await visit.site.aged.get("workers", visit.app.workers)
+    aged = visit.site.aged
+    queues, workers = await asyncio.gather(
+        aged.get("queues", visit.app.queues), aged.get("workers", visit.app.workers)
+    )
     served: dict[str, int] = {}
     for worker in workers.value or ():
         for name in worker.queues:

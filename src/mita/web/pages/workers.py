@@ -1,5 +1,6 @@
 """The page of workers: what each runs, its version, its clock and its last heartbeat."""
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
@@ -21,8 +22,10 @@ async def show(visit: Visit) -> Response:
     async def running() -> tuple[JobRecord, ...]:
         return (await visit.app.jobs(state="running", limit=_RUNNING_JOBS)).jobs
 
-    workers = await visit.site.aged.get("workers", visit.app.workers)
-    jobs = await visit.site.aged.get("running", running)
+    aged = visit.site.aged
+    workers, jobs = await asyncio.gather(
+        aged.get("workers", visit.app.workers), aged.get("running", running)
+    )
     versions = Counter(view.version for view in workers.value or ())
     return visit.render(
         "workers.html",

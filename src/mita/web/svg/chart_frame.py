@@ -17,7 +17,7 @@ _TOP_PIXELS = 10
 _BOTTOM_PIXELS = 20  # for the times below the axis
 _AXIS_WIDTH_PIXELS = 40
 _MOST_TIMES = 8
-_EDGE_SHARE = 0.06  # a label nearer to the edge would be cut
+_EDGE_SHARE = 0.08  # a label nearer to the edge would be cut
 
 
 class ChartFrame:

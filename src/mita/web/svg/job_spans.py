@@ -13,6 +13,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mita.flows.ended import is_step
 from mita.model.outcome import TimelineKind
 from mita.model.record import DisplayState, JobRecord, TimelineLine
 
@@ -170,5 +171,9 @@ def _split(job: JobRecord, one: JobSpan, is_last: bool) -> list[JobSpan]:
         is_early = one.kind == READY and job.due >= one.end
         kind = WAITING if job.due.year == _NEVER_DUE_YEARS else SCHEDULED
         return [replace(one, kind=kind)] if is_early else [one]
-    early, late = replace(one, kind=SCHEDULED, end=job.due), replace(one, kind=READY, start=job.due)
-    return [replace(early, hides_run=False), late]
+    waited = is_step(job.id) and one.start == job.created  # for the steps before it
+    kind = WAITING if waited else SCHEDULED
+    return [
+        replace(one, kind=kind, end=job.due, hides_run=False),
+        replace(one, kind=READY, start=job.due),
+    ]

@@ -20,7 +20,7 @@ _HEIGHT_PIXELS = 96
 _MOST_TIMES = 6
 _LETTER_SHARE = 0.0068  # of the width that a letter takes at 1,100 pixels
 _NARROW_LETTER_SHARE = 0.021  # and at 350 pixels
-_EDGE_SHARE = 0.05  # a label nearer to the edge would be cut
+_EDGE_SHARE = 0.12  # a label nearer to the edge would be cut
 _TOUCHING_SHARE = 0.02  # marks nearer to each other are drawn as one
 # the shape of what happened; all other kinds are drawn as a diamond
 _SHAPES = {
@@ -135,7 +135,7 @@ def _cut(one: Stretch) -> str:
         text_of(words),
         x=percent(middle),
         y=_AXIS_TOP_PIXELS - 8,
-        text_anchor="middle" if one.left > _EDGE_SHARE else None,
+        text_anchor="middle" if one.left > _EDGE_SHARE else "start",
         font_size=11,
         class_="tick wide-only",
     )
