@@ -1,6 +1,7 @@
 """I15: flows of which a part cannot be read. The flow ends, with a reason at the part that cannot
 be read; other flows and the pages of flows do not stop for it."""
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from mita.ports.ids import new_id
 from mita.ports.store import Store
 from mita.rules.flow import FLOW_TASK, GATHER_TASK, step_id
 from mita.rules.options import with_flow
+from mita.stores.postgres.context import RoundTrip
+from mita.stores.postgres.resources import aside
 from mita.testing import lab
 from tests.engine.conftest import working
 from tests.waiting import until
@@ -179,3 +182,37 @@ async def test_the_doctor_names_a_flow_that_cannot_be_read(name: str, tmp_path: 
 async def ended(store: Store, id: str) -> bool:
     [job] = await store.find([id])
     return job is not None and job.finished is not None
+
+
+async def _damage(_: Store, path: Path, step: str) -> None:
+    """The next claim finds a row that it cannot read."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("update _mita_job set created = 'explode' where id = ?", (step,))
+    connection.close()
+
+
+async def _set_aside(store: Any, _: Path, step: str) -> None:
+    """PostgreSQL takes hardly any value that cannot be read. This is what a claim would do."""
+
+    def act(_: Any) -> Any:
+        yield RoundTrip(aside([(step, "it cannot be read")]), last=True)
+
+    await store._short.run(act, repeatable=True)
+
+
+@pytest.mark.parametrize(("kind", "spoil"), [("sqlite", _damage), ("postgres", _set_aside)])
+async def test_a_flow_ends_soon_if_one_of_its_steps_is_set_aside(
+    kind: str, spoil: Any, tmp_path: Path
+) -> None:
+    """It does not wait for its patrol: the worker stops when no job is due."""
+    url, _ = STORES[kind](tmp_path, 0)
+    it = Bench(url)
+    async with it.app:
+        run = await it.enqueue(3)
+        path = Path(url.removeprefix("sqlite:///"))
+        await spoil(await it.app._store(), path, step_id(run.id, 1))
+        await it.app.worker(until_empty=True).run()
+        record = await run.get()
+        assert record is not None
+        assert [step.state for step in record.steps] == ["failed", *["succeeded"] * 2, "cancelled"]
+        assert (record.state, record.finished is not None) == ("failed", True)

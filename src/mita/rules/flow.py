@@ -36,6 +36,7 @@ ADDED = "added:"  # and names of signals of steps that have added others
 MOST_SPANS = 100  # of predecessors to which the span of a run has a link
 FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
+STEP_SUFFIX_CHARACTERS = 1 + _ID_DIGITS  # by which the id of a step is longer than that of its flow
 _AGAIN = " again "
 LONGEST_PLAIN_ID_CHARACTERS = 32  # a step has the id of its flow, a point and a number
 _FIRST_PATROL: Wait = 30 * SECOND

@@ -19,7 +19,7 @@ from mita.stores.shared import sql
 from . import resources
 from .audit import prune_audit
 from .codec import is_text
-from .context import SqliteContext
+from .context import SqliteContext, as_json
 from .file.statements import migrations, read
 from .history import prune_history
 from .settle import delete
@@ -123,6 +123,9 @@ def set_aside(context: SqliteContext) -> int:
         context.note(seq, TimelineKind.FAILED, reason)
     if found:
         resources.wake_all(context)
+        seqs = as_json([seq for seq, _ in found])
+        flows = context.rows("aside_flows", seqs=seqs, now=now)
+        context.topics |= {queue for (queue,) in filter(is_text, flows)}
     return len(found)
 
 

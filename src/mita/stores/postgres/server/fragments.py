@@ -15,6 +15,12 @@ from mita.model.time import DAY, LATEST
 from mita.rules.asked import STATE_AFTER, kind_after, may_ask
 from mita.rules.busy import REPLACED_NOTE
 from mita.rules.durable import ARRIVAL
+from mita.rules.flow import (
+    ADDED_TASK,
+    FLOW_TASK,
+    LONGEST_PLAIN_ID_CHARACTERS,
+    STEP_SUFFIX_CHARACTERS,
+)
 from mita.rules.history import NUMBERS
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
@@ -66,6 +72,9 @@ FRAGMENTS = {
     "waiting": _texts(WAITING),
     "alive": _texts(ALIVE),
     "arrival": _text(ARRIVAL),
+    "flow_tasks": _texts((FLOW_TASK, ADDED_TASK)),
+    "longest_plain_id": str(LONGEST_PLAIN_ID_CHARACTERS),
+    "step_suffix": str(STEP_SUFFIX_CHARACTERS),
     "terminal": _texts(TERMINAL),
     **{f"from_{step}": _texts(sources) for step, (sources, _) in TABLE.items()},
     **{f"to_{step}": _text(target) for step, (_, target) in TABLE.items()},

@@ -16,6 +16,12 @@ from mita.model.outcome import PrioritiseJob, RewriteJob, TimelineEntry, Timelin
 from mita.model.repeat import Repeat, RepeatState
 from mita.model.time import DAY, LATEST
 from mita.rules.durable import ARRIVAL
+from mita.rules.flow import (
+    ADDED_TASK,
+    FLOW_TASK,
+    LONGEST_PLAIN_ID_CHARACTERS,
+    STEP_SUFFIX_CHARACTERS,
+)
 from mita.rules.history import NUMBERS
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
 from mita.stores.shared.record import COUNTERS, RESET_ON_RETRY
@@ -70,6 +76,9 @@ FILLED_IN = {
     "latest": str(LATEST),
     "arrivals_from": _text(ARRIVAL),
     "arrivals_to": _text(ARRIVAL[:-1] + chr(ord(ARRIVAL[-1]) + 1)),
+    "flow_tasks": _texts((FLOW_TASK, ADDED_TASK)),
+    "longest_plain_id": str(LONGEST_PLAIN_ID_CHARACTERS),
+    "step_suffix": str(STEP_SUFFIX_CHARACTERS),
     "lock_longest": str(DAY),
     "job_columns": JOB_COLUMNS,
     "claim_row": CLAIM_ROW,
