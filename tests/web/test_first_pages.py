@@ -113,3 +113,20 @@ async def test_a_wrong_app_or_token_is_refused_at_once() -> None:
         dashboard("app")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="too short"):
         dashboard(make_app(), token="short")
+
+
+@pytest.mark.parametrize("name", ["path", "self", "changes", "query", "visit"])
+async def test_any_name_may_be_in_the_address(name: str) -> None:
+    async with visitor(make_app()) as client:
+        for page in ("/", "/jobs", "/audit", "/dead", "/flows"):
+            assert (await client.get(page, params={name: "x"})).status_code == 200
+
+
+async def test_wrong_tokens_do_not_lock_out_a_visitor_who_has_entered() -> None:
+    async with visitor(make_app(), token=TOKEN) as client:
+        await client.get("/", params={"token": TOKEN})
+        for _ in range(12):
+            await client.post("/login", data={"token": "wrong"}, headers=ORIGIN)
+        assert (await client.get("/")).status_code == 200
+        client.cookies.clear()
+        assert (await client.get("/", params={"token": TOKEN})).status_code == 429

@@ -142,9 +142,11 @@ class Guard:
             return self._admit(request, await answer if inspect.isawaitable(answer) else answer)
         if access.token is None:
             return self._admit(request, Role.ADMIN)
+        if self._has_cookie(request):
+            return self._admit(request, (Role.ADMIN, "token"))
         if self._is_locked():
             return _refused(429, "Too many wrong tokens. Try again in a minute.")
-        if self._has_token_header(request) or self._has_cookie(request):
+        if self._has_token_header(request):
             return self._admit(request, (Role.ADMIN, "token"))
         path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
         if (given := request.query_params.get("token")) is not None:

@@ -122,12 +122,12 @@ class Visit:
         """The path below the root, as the routes have it."""
         return str(self.request.scope["path"]).removeprefix(self.root) or "/"
 
-    def url(self, path: str, **query: object) -> str:
+    def url(self, path: str, /, **query: object) -> str:
         """Return the address of a page. Values that are None or empty are left out."""
         given = {name: str(value) for name, value in query.items() if value not in (None, "")}
         return f"{self.root}{quote(path)}{'?' + urlencode(given) if given else ''}"
 
-    def here(self, **changes: object) -> str:
+    def here(self, /, **changes: object) -> str:
         """Return the address of this page with some values of its query changed."""
         query: dict[str, object] = dict(self.request.query_params.items())
         return self.url(self.path, **{**query, **changes})
