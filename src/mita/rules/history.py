@@ -51,7 +51,19 @@ def totals(
 
 def stored_counts(at: Moment, queue: str, task: str, numbers: Sequence[int]) -> StoredCounts:
     """Returns the counts of one minute or hour, from numbers in the order of `NUMBERS`."""
-    return StoredCounts(at=at, queue=queue, task=task, **dict(zip(NUMBERS, numbers, strict=True)))
+    succeeded, failed, retried, rescheduled, cancelled, run_ms, wait_ms = numbers
+    return StoredCounts(  # a day may have many thousands of these
+        at=at,
+        queue=queue,
+        task=task,
+        succeeded=succeeded,
+        failed=failed,
+        retried=retried,
+        rescheduled=rescheduled,
+        cancelled=cancelled,
+        run_ms=run_ms,
+        wait_ms=wait_ms,
+    )
 
 
 def is_wanted(queue: str, task: str, of_queue: str | None, of_task: str | None) -> bool:

@@ -24,7 +24,7 @@ HEADER_BYTES = 2048  # of a message, reserved for headers: they name two subject
 NAME_BYTES = 2048  # of a record, reserved for the names and keys of a job
 # How long until all messages of a batch can be read; one of a thousand takes a tenth of it.
 BATCH_VISIBLE_S = 0.2
-HISTORY_SLOTS = 16  # messages for the history of one minute; writers of one slot may collide
+HISTORY_SLOTS = 8  # messages for the history of one minute; writers of one slot may collide
 
 
 async def _no_fail_point(_: str) -> None:
