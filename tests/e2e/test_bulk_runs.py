@@ -1,0 +1,117 @@
+"""Dead letters are replayed at a rate while the processes that do it are killed, and the server of
+the store as well. Each is replayed exactly once.
+
+Each job fails again at once, so a bulk run that forgot what it has done would replay it twice.
+`make soak` runs it with 10,000 jobs on each store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mita import BulkRecord, Retry
+from mita.errors import StoreError
+from mita.model.time import HOUR, MINUTE
+from mita.testing.contract.given import fail
+from tests.waiting import until
+
+from .deployments import Deployment, FileDeployment, deploy
+from .harness import SOAK, Process, Scene, scaled
+from .stores import STORES
+
+JOBS = scaled(300, 10_000)
+RATE = 200
+KILLS = scaled(2, 20)
+ONCE = Retry(max_retries=0, max_crashes=1000)
+
+
+class Replay:
+    """A store with dead letters, a process that runs the bulk run, and one that runs the jobs."""
+
+    def __init__(self, scene: Scene, place: Deployment | FileDeployment) -> None:
+        self.scene, self.place = scene, place
+        self.runner, self.worker = self._runner(), self._worker()
+
+    def _runner(self) -> Process:
+        return self.scene.worker(queues=["mita.bulk"], concurrency=1)
+
+    def _worker(self) -> Process:
+        return self.scene.worker(queues=["dead"], concurrency=20)
+
+    async def bury(self, count: int) -> list[str]:
+        """Store so many jobs that have failed."""
+        scene, store = self.scene, await self.scene.store()
+        doomed = scene.works.doomed.options(retry=ONCE, queue="dead")
+        handles = await scene.app.enqueue_many([doomed.call(scene.number()) for _ in range(count)])
+        left = count
+        while left:
+            claims = (await store.claim(["dead"], min(left, 500), MINUTE, "undertaker")).claims
+            await store.settle([fail(claim, keep=HOUR) for claim in claims])
+            left -= len(claims)
+        return [handle.id for handle in handles]
+
+    async def record(self, id: str) -> BulkRecord | None:
+        """The bulk run; None while the server is away."""
+        try:
+            found: BulkRecord | None = await self.scene.app.bulk(id)
+        except StoreError:
+            return None
+        return found
+
+    async def past(self, id: str, done: int) -> BulkRecord:
+        """The bulk run, once it has done more than this or has ended."""
+
+        async def is_past() -> BulkRecord | None:
+            record = await self.record(id)
+            is_far = record is not None and (record.done > done or record.finished is not None)
+            return record if is_far else None
+
+        found = await until(is_past, f"more than {done} jobs are done", within=120)
+        assert isinstance(found, BulkRecord)
+        return found
+
+    async def strike(self, number: int) -> None:
+        """Kill the process that runs the bulk run, at times also the other one and the server."""
+        await asyncio.sleep(self.scene.random.uniform(0, 0.6))  # somewhere in a batch
+        await self.scene.kill(self.runner)
+        self.runner = self._runner()
+        if number % 2:
+            await self.scene.kill(self.worker)
+            self.worker = self._worker()
+        if number % 4 == 3 and isinstance(self.place, Deployment):
+            self.place.kill_server()
+            await asyncio.sleep(self.scene.random.uniform(0.1, 1.0))  # the fault itself
+            await asyncio.to_thread(self.place.start_server)
+
+
+@pytest.fixture(params=STORES if SOAK else ["sqlite"])
+async def replay(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Replay]:
+    place = await asyncio.to_thread(deploy, request.param, tmp_path)
+    lease = 1.0 if request.param == "sqlite" else 4.0
+    scene = Scene(tmp_path, place.url, request.node.user_properties, lease=lease)
+    yield Replay(scene, place)
+    await scene.close()
+    place.close()
+
+
+@pytest.mark.timeout(3600)
+async def test_each_dead_letter_is_replayed_exactly_once(replay: Replay) -> None:
+    scene = replay.scene
+    ids = await replay.bury(JOBS)
+    begun = await scene.app.start_bulk("retry", rate=RATE, state="failed", queue="dead")
+    done = 0
+    for number in range(KILLS):
+        record = await replay.past(begun.id, done)
+        if record.finished is not None:
+            break
+        done = record.done
+        await replay.strike(number)
+    record = await replay.past(begun.id, JOBS)
+    assert (record.state, record.total, record.done) == ("succeeded", JOBS, JOBS), record
+    assert record.answers == {"done": JOBS}
+    store = await scene.store()
+    revived = [sum(line.kind == "revived" for line in await store.timeline(id)) for id in ids]
+    assert revived == [1] * JOBS
+    scene.tell(f"{JOBS:,} dead letters were replayed once each, through {number + 1} kills")
+    await scene.stop(replay.runner, replay.worker)
