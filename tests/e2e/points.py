@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mita.model.flow import Arrival
 from mita.model.job import State
-from mita.model.outcome import Answer, CancelJob, Counter, SignalJob
+from mita.model.outcome import Answer, CancelJob, Counter, RetryJob, SignalJob
 from mita.ports.store import SILENCE_S, Store
 from mita.rules.flow import ADDED
 from mita.store_pool import StorePool
@@ -66,6 +66,10 @@ def _cancels(args: tuple[Any, ...], answer: Any) -> bool:
     return isinstance(args[1], CancelJob)
 
 
+def _retries(args: tuple[Any, ...], answer: Any) -> bool:
+    return isinstance(args[1], RetryJob)
+
+
 def _tells(args: tuple[Any, ...], answer: Any) -> bool:
     """A step tells others."""
     return any("." in arrival.receiver for arrival in args[0])
@@ -111,6 +115,8 @@ AROUND: dict[str, Point] = {
     "signal.after": Point(("amend",), True, _signals),
     "fail.after": Point(("settle_and_claim", "settle"), True, _fails),
     "cancel.after": Point(("amend",), True, _cancels),
+    "retry.before": Point(("amend",), False, _retries),
+    "retry.after": Point(("amend",), True, _retries),
     "tell.before": Point(("arrive",), False, _tells),
     "tell.after": Point(("arrive",), True, _tells),
     "count.before": Point(("arrive",), False, _counts),

@@ -22,7 +22,10 @@ from .stores import STORES
 
 JOBS = scaled(300, 10_000)
 RATE = 200
-KILLS = scaled(2, 20)
+KILLS = scaled(3, 20)
+# Where the process that runs the bulk run kills itself; "": the test kills it at any moment. After
+# a retry it has not stored yet how far it is.
+POINTS = ("retry.after", "", "remember.after", "retry.before")
 ONCE = Retry(max_retries=0, max_crashes=1000)
 
 
@@ -31,10 +34,10 @@ class Replay:
 
     def __init__(self, scene: Scene, place: Deployment | FileDeployment) -> None:
         self.scene, self.place = scene, place
-        self.runner, self.worker = self._runner(), self._worker()
+        self.runner, self.worker = self._runner("remember.after"), self._worker()
 
-    def _runner(self) -> Process:
-        return self.scene.worker(queues=["mita.bulk"], concurrency=1)
+    def _runner(self, point: str) -> Process:
+        return self.scene.worker(queues=["mita.bulk"], concurrency=1, point=point)
 
     def _worker(self) -> Process:
         return self.scene.worker(queues=["dead"], concurrency=20)
@@ -59,23 +62,26 @@ class Replay:
             return None
         return found
 
-    async def past(self, id: str, done: int) -> BulkRecord:
-        """The bulk run, once it has done more than this or has ended."""
+    async def ended(self, id: str) -> BulkRecord:
+        """The bulk run, once it has ended."""
 
-        async def is_past() -> BulkRecord | None:
+        async def has_ended() -> BulkRecord | None:
             record = await self.record(id)
-            is_far = record is not None and (record.done > done or record.finished is not None)
-            return record if is_far else None
+            return record if record is not None and record.finished is not None else None
 
-        found = await until(is_past, f"more than {done} jobs are done", within=120)
+        found = await until(has_ended, "the bulk run ends", within=scaled(60, 600))
         assert isinstance(found, BulkRecord)
         return found
 
     async def strike(self, number: int) -> None:
-        """Kill the process that runs the bulk run, at times also the other one and the server."""
-        await asyncio.sleep(self.scene.random.uniform(0, 0.6))  # somewhere in a batch
-        await self.scene.kill(self.runner)
-        self.runner = self._runner()
+        """Let the process that runs the bulk run die, at times also the other one and the
+        server. Another one goes on."""
+        if self.runner.settings.point:
+            await self.scene.died(self.runner, within=60)
+        else:
+            await asyncio.sleep(self.scene.random.uniform(0, 0.6))  # somewhere in a batch
+            await self.scene.kill(self.runner)
+        self.runner = self._runner("" if number == KILLS - 1 else POINTS[number % len(POINTS)])
         if number % 2:
             await self.scene.kill(self.worker)
             self.worker = self._worker()
@@ -100,18 +106,13 @@ async def test_each_dead_letter_is_replayed_exactly_once(replay: Replay) -> None
     scene = replay.scene
     ids = await replay.bury(JOBS)
     begun = await scene.app.start_bulk("retry", rate=RATE, state="failed", queue="dead")
-    done = 0
     for number in range(KILLS):
-        record = await replay.past(begun.id, done)
-        if record.finished is not None:
-            break
-        done = record.done
         await replay.strike(number)
-    record = await replay.past(begun.id, JOBS)
+    record = await replay.ended(begun.id)
     assert (record.state, record.total, record.done) == ("succeeded", JOBS, JOBS), record
     assert record.answers == {"done": JOBS}
     store = await scene.store()
     revived = [sum(line.kind == "revived" for line in await store.timeline(id)) for id in ids]
     assert revived == [1] * JOBS
-    scene.tell(f"{JOBS:,} dead letters were replayed once each, through {number + 1} kills")
+    scene.tell(f"{JOBS:,} dead letters were replayed once each, through {KILLS} kills")
     await scene.stop(replay.runner, replay.worker)
