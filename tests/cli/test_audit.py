@@ -64,11 +64,11 @@ COMMANDS: list[tuple[str, str]] = [
 def test_every_changing_command_is_recorded(mita: Run) -> None:
     id = str(mita("enqueue", "greet", "bob", "--json", "--queue", "news").data["id"])
     mita("repeats", "add", "nightly", "greet", "bob", "--every", "1m")
-    for command, recorded in COMMANDS:
-        before = len(entries(mita))
+    before = len(entries(mita))
+    for number, (command, recorded) in enumerate(COMMANDS, 1):
         mita(*command.format(id=id).split(), "--reason", "a test")
         *_, line = found = entries(mita)
-        assert len(found) == before + 1, command
+        assert len(found) == before + number, command
         assert f"{line['what']} {line['target']}".startswith(recorded.format(id=id)), command
         assert (line["who"], line["via"], line["why"]) == ("ada", "cli", "a test"), command
 
@@ -86,7 +86,7 @@ def test_reading_is_not_recorded(mita: Run) -> None:
     before = entries(mita)
     for command in READING:
         mita(*command.format(id=id).split())
-        assert entries(mita) == before, command
+    assert entries(mita) == before
 
 
 def test_a_refused_change_is_recorded(mita: Run) -> None:
