@@ -136,6 +136,24 @@ async def test_without_the_keyring_a_job_is_shown_as_encrypted(url: str) -> None
             assert [found.id for found in page.jobs] == [job.id]
 
 
+async def test_the_group_of_a_failed_job_shows_nothing_of_its_message(url: str) -> None:
+    """A message could be guessed from its fingerprint. Who has the keys sees it."""
+    async with with_tasks(new_app(url, RING)) as app:
+        jobs = [await app.tasks["fail"].enqueue(word) for word in (SECRET, "swordfish")]
+        async with running(app):
+            for job in jobs:
+                with pytest.raises(JobFailed):
+                    await job.result(timeout=20)
+        [group] = await app.dead_groups()
+        assert (group.count, group.error_type) == (2, "ValueError")
+        assert group.message in (f"fail {SECRET}".replace("2", "<number>"), "fail swordfish")
+        assert len((await app.jobs(group=group.group)).jobs) == 2
+        async with new_app(url, None) as tool:
+            [hidden] = await tool.dead_groups()
+            assert (hidden.group, hidden.count, hidden.frame) == (group.group, 2, "")
+            assert hidden.message == "Encrypted: with the key 'new'"
+
+
 async def test_a_job_waits_for_its_key_and_nothing_is_counted(url: str) -> None:
     """Then a worker that has the key runs it."""
     async with with_tasks(new_app(url, OLD_RING)) as app:
