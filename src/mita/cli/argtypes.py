@@ -73,6 +73,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def port(text: str) -> int:
+    """Parse the number of a port; 0: any free one."""
+    if not text.isascii() or not text.isdigit() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r}: give a port, from 0 (any free one) to 65535")
+    return int(text)
+
+
 def failure_group(text: str) -> str:
     """Parse the group of failed jobs; `none` means those without one."""
     return "" if text == NO_GROUP else text.lower()

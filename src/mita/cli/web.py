@@ -3,16 +3,16 @@
 import argparse
 import asyncio
 import ipaddress
+import os
 import secrets
 
-from mita.errors import UsageError
-
-from .argtypes import count
+from .argtypes import port
 from .context import open_app, store_text
 from .defaults import chosen_app
 from .logs import LEVELS, write_logs
 from .parser import Commands
 from .screen import Report, Screen
+from .web_server import import_uvicorn, open_port, serve_until_stopped
 
 DEFAULT_PORT = 8787
 TOKEN_BYTES = 24
@@ -26,8 +26,14 @@ arguments and results as its tasks mean them."""
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
     parser = commands.add("web", serve, "serve the dashboard", about=_ABOUT)
+    parser.add_argument(
+        "target",
+        metavar="MODULE:APP",
+        nargs="?",
+        help="the app, for example jobs:app (default: --app)",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
-    parser.add_argument("--port", type=count, default=DEFAULT_PORT, help=f"({DEFAULT_PORT})")
+    parser.add_argument("--port", type=port, default=DEFAULT_PORT, help=f"({DEFAULT_PORT})")
     parser.add_argument("--token", help="what visitors must give; at least 16 characters")
     parser.add_argument("--read-only", action="store_true", help="nobody can change anything")
     parser.add_argument(
@@ -54,44 +60,28 @@ def serve(options: argparse.Namespace, screen: Screen) -> int:
 async def _serve(options: argparse.Namespace, screen: Screen) -> None:
     from mita.web import dashboard
 
-    try:
-        import uvicorn
-    except ModuleNotFoundError:
-        raise UsageError("`mita web` needs uvicorn: pip install 'mita[web]'") from None
-
-    import os
-
+    import_uvicorn()
     token = options.token or os.environ.get("MITA_WEB_TOKEN") or None
     is_new = token is None and not is_loopback(options.host)
     token = secrets.token_urlsafe(TOKEN_BYTES) if is_new else token
-    async with open_app(options, options.app or chosen_app(), create=False) as app:
+    target = options.target or options.app or chosen_app()
+    async with open_app(options, target, create=False) as app:
         await app.queues()  # a store that is missing is told now
         site = dashboard(
             app,
             token=token,
             read_only=options.read_only,
             hosts=options.host_name,
+            prefix=options.prefix,
             title=options.title,
         )
-        server = uvicorn.Server(
-            uvicorn.Config(
-                site,
-                host=options.host,
-                port=options.port,
-                root_path=options.prefix.rstrip("/"),
-                log_level=options.log_level,
-                access_log=False,
-                timeout_graceful_shutdown=1,
-                server_header=False,
-                forwarded_allow_ips="",
-            )
-        )
+        listener = open_port(options.host, options.port)
         shown = f"[{options.host}]" if ":" in options.host else options.host
-        address = f"http://{shown}:{options.port}{options.prefix.rstrip('/')}/"
+        address = f"http://{shown}:{listener.getsockname()[1]}{options.prefix.rstrip('/')}/"
         screen.print_stderr(f"the dashboard of {store_text(app)} is at {address}")
         if is_new:
             screen.print_stderr(f"the token, printed only now: {token}")
-        await server.serve()
+        await serve_until_stopped(site, listener, options.log_level)
 
 
 def is_loopback(host: str) -> bool:

@@ -9,7 +9,7 @@ import ipaddress
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct
 from starlette.datastructures import MutableHeaders
@@ -17,11 +17,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from .place import path_of, root_of
 from .roles import Role, Visitor, role_of
 
 Authorize = Callable[[Request], object | Awaitable[object]]
-"""Gets the request. Returns a role (or its name), a pair of a role and the visitor's name, or
-None: the request is refused."""
+"""Gets the request. Returns a role (or its name), or a pair of a role and the visitor's name. None:
+the request is refused. A response: it is sent instead of the page."""
 
 COOKIE = "mita_dashboard"
 VISITOR = "mita.visitor"  # where the visitor is in the scope of a request
@@ -148,7 +149,7 @@ class Guard:
             return _refused(429, "Too many wrong tokens. Try again in a minute.")
         if self._has_token_header(request):
             return self._admit(request, (Role.ADMIN, "token"))
-        path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        path = path_of(request.scope)
         if (given := request.query_params.get("token")) is not None:
             return self._exchange(request, given)
         if path == LOGIN_PATH or path.startswith(PUBLIC_PATH):
@@ -157,10 +158,12 @@ class Guard:
             self._count_wrong_token()
             return _refused(401, "This token is wrong.")
         back = urlencode({"next": path}) if path != "/" else ""
-        where = f"{request.scope.get('root_path', '')}{LOGIN_PATH}"
+        where = f"{root_of(request.scope)}{LOGIN_PATH}"
         return RedirectResponse(f"{where}?{back}" if back else where, 303)
 
     def _admit(self, request: Request, given: object) -> Response | None:
+        if isinstance(given, Response):
+            return given
         role, name = given if isinstance(given, tuple) else (given, "")
         if role is None:
             return _refused(403, "You may not see this dashboard.")
@@ -188,8 +191,8 @@ class Guard:
             COOKIE,
             self._session(),
             max_age=_COOKIE_S,
-            path=request.scope.get("root_path", "") or "/",
-            secure=request.url.scheme == "https",
+            path=root_of(request.scope) or "/",
+            secure=_is_encrypted(request),
             httponly=True,
             samesite="strict",
         )
@@ -200,9 +203,7 @@ class Guard:
             return _refused(401, "This token is wrong.")
         rest = [(name, value) for name, value in request.query_params.multi_items()]
         query = urlencode([(name, value) for name, value in rest if name != "token"])
-        path = request.scope["path"]
-        root = request.scope.get("root_path", "")
-        where = path if path.startswith(root) else root + path
+        where = f"{root_of(request.scope)}{quote(path_of(request.scope))}"
         response = RedirectResponse(f"{where}?{query}" if query else where, 303)
         self.set_cookie(request, response)
         return response
@@ -251,6 +252,13 @@ def _host_name(host: str) -> str:
         return (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def _is_encrypted(request: Request) -> bool:
+    """Whether the browser used https. A proxy says so; whoever lies about it gets a cookie that is
+    kept more strictly, and nothing else."""
+    told = request.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower()
+    return "https" in (request.url.scheme, told)
 
 
 def _why_not_local(request: Request) -> str:

@@ -5,6 +5,7 @@ all that happened within a third of a second, and reads itself again."""
 
 import asyncio
 import logging
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -33,6 +34,8 @@ class LiveFeed:
         self._pages: set[asyncio.Event] = set()
         self._happened: dict[asyncio.Event, set[str]] = {}
         self._subscription: asyncio.Task[None] | None = None
+        self._is_ending = False
+        _feeds.add(self)
 
     @property
     def is_full(self) -> bool:
@@ -48,12 +51,14 @@ class LiveFeed:
             self._subscription = asyncio.create_task(self._subscribe())
         try:
             yield b"retry: 2000\nevent: hello\ndata: {}\n\n"
-            while True:
+            while not self._is_ending:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), TICK_S)
                 if not woken.is_set():
                     yield b"event: tick\ndata: {}\n\n"
                     continue
+                if self._is_ending:
+                    return
                 await asyncio.sleep(GATHER_S)
                 woken.clear()
                 names, self._happened[woken] = self._happened[woken], set()
@@ -64,6 +69,11 @@ class LiveFeed:
             del self._happened[woken]
             if not self._pages:
                 await self.close()
+
+    def end(self) -> None:
+        """End the messages of all open pages, and of those that still come."""
+        self._is_ending = True
+        self.wake()
 
     async def close(self) -> None:
         """End the subscription."""
@@ -90,6 +100,16 @@ class LiveFeed:
             except MitaError as error:
                 log.warning("the dashboard is not live, because the store failed: %s", error)
             await asyncio.sleep(SUBSCRIBE_AGAIN_S)
+
+
+_feeds: "weakref.WeakSet[LiveFeed]" = weakref.WeakSet()
+
+
+def end_streams() -> None:
+    """End the messages of all open pages of this process. A server that stops would wait for them
+    otherwise."""
+    for feed in list(_feeds):
+        feed.end()
 
 
 async def stream(visit: Visit) -> Response:

@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as StarletteRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
 
 from mita.app import Mita
 from mita.errors import MitaError, StoreError, UsageError
@@ -20,6 +20,8 @@ from .aged import AgedValues
 from .bulk_server import BulkServer
 from .guard import Access, Authorize, Guard, checked_hosts
 from .live import LiveFeed
+from .place import path_of, root_of
+from .prefix import BelowPrefix, checked_prefix
 from .routes import ROUTES, Route
 from .visit import NotHere, Visit
 
@@ -77,6 +79,7 @@ def dashboard(
     authorize: Authorize | None = None,
     read_only: bool = False,
     hosts: Sequence[str] = (),
+    prefix: str = "",
     title: str = "",
 ) -> ASGIApp:
     """Return the dashboard of an app, an ASGI app to serve or to mount.
@@ -84,11 +87,13 @@ def dashboard(
     Without `token` and `authorize` it answers only this machine. With a `token`, visitors give it
     once. `authorize` is your own check: a function, async or not, that gets the request and returns
     a role (`"read"`, `"operate"` or `"admin"`), or a pair of a role and the visitor's name for the
-    audit log, or None to refuse. `read_only` lets everybody only read. `hosts` are the names by
-    which it is reached; others are refused. `title` is shown on each page, for example
-    `"production"`.
+    audit log, or None to refuse, or a response, for example a redirect to your login page.
+    `read_only` lets everybody only read. `hosts` are the names by which it is reached; others are
+    refused. `prefix` is the path at which a proxy shows it; what mounts it in Starlette or FastAPI
+    says so by itself. `title` is shown on each page, for example `"production"`.
 
-    Raises `UsageError` if `app` is not a Mita app, and for a token that is too short."""
+    Raises `UsageError` if `app` is not a Mita app, for a token that is too short, and for a prefix
+    that is not a path."""
     if not isinstance(app, Mita):
         raise UsageError(f"dashboard({app!r}): give a Mita app")
     if token is not None and authorize is not None:
@@ -107,8 +112,9 @@ def dashboard(
         exception_handlers={404: _not_found(site), 405: _no_method},
         lifespan=site.lifespan,
     )
+    inner.router.redirect_slashes = False  # it would send browsers to http, behind a proxy too
     site.guard = Guard(inner, access)
-    return site.guard
+    return BelowPrefix(site.guard, prefix) if checked_prefix(prefix) else site.guard
 
 
 def _endpoint(site: Site, route: Route) -> Any:
@@ -145,9 +151,20 @@ def _not_found(site: Site) -> Any:
         visit = Visit(site, request)
         if visit.visitor is None:
             return PlainTextResponse("not found\n", 404)
+        if (path := _without_slash(request.scope)) is not None and request.method == "GET":
+            return visit.go(visit.url(path))
         return _failed(visit, 404, "Not found", "There is no such page.")
 
     return answer
+
+
+def _without_slash(scope: Scope) -> str | None:
+    """The path of the page that a path with a slash too many or too few means; None: no page. A
+    path with two slashes could lead to another machine."""
+    path = path_of(scope)
+    if scope["path"] == root_of(scope):
+        return "/"
+    return path.rstrip("/") if path.endswith("/") and path != "/" and "//" not in path else None
 
 
 async def _no_method(_: Request, __: Exception) -> Response:

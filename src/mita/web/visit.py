@@ -16,6 +16,7 @@ from mita.model.view import QueueView
 from mita.rules.own_tasks import BULK_QUEUE
 
 from .guard import VISITOR
+from .place import path_of, root_of
 from .roles import Role, Visitor
 
 if TYPE_CHECKING:
@@ -115,12 +116,12 @@ class Visit:
     @property
     def root(self) -> str:
         """The path at which the dashboard is mounted; empty for the root."""
-        return str(self.request.scope.get("root_path", ""))
+        return root_of(self.request.scope)
 
     @property
     def path(self) -> str:
         """The path below the root, as the routes have it."""
-        return str(self.request.scope["path"]).removeprefix(self.root) or "/"
+        return path_of(self.request.scope)
 
     def url(self, path: str, /, **query: object) -> str:
         """Return the address of a page. Values that are None or empty are left out."""

@@ -19,6 +19,7 @@ from mita.model.record import JobRecord
 
 from .commands import mita_command, url_of
 from .feed import Feed
+from .live_shop import show_shop
 from .run import DemoFailed, DemoRun
 from .steps import STEPS
 
@@ -36,6 +37,9 @@ def add(commands: Commands) -> None:
         "watch example jobs: now, delayed, retried, one at a time, repeated, in flows",
         app=False,
     )
+    parser.add_argument(
+        "--web", action="store_true", help="show the dashboard of a shop that works, until Ctrl-C"
+    )
     parser.add_argument("--keep", type=Path, metavar="FILE", help="use this new file, and keep it")
 
 
@@ -48,7 +52,8 @@ def demo(options: argparse.Namespace, screen: Screen) -> int:
     quiet = logging.getLogger("mita")  # the feed shows the same
     quiet.addHandler(logging.NullHandler())
     with _file(options.keep) as path:
-        return screen.show(asyncio.run(_run(path, screen, options.keep)))
+        run = show_shop if options.web else _run
+        return screen.show(asyncio.run(run(path, screen, options.keep)))
 
 
 @contextmanager
@@ -111,6 +116,7 @@ def _next(keep: Path | None, id: str) -> list[str]:
     mita, url = mita_command(), "sqlite:///demo.db" if keep is None else url_of(keep)
     if keep is None:
         commands = {
+            f"{mita} demo --web": "the dashboard of a shop, in your browser",
             f"{mita} demo --keep demo.db": "the same, on a file that stays",
             f"{mita} jobs --url {url}": "then show its jobs",
             f"{mita} flows --url {url}": "and its flow",
