@@ -51,13 +51,13 @@ class LiveFeed:
             self._subscription = asyncio.create_task(self._subscribe())
         try:
             yield b"retry: 2000\nevent: hello\ndata: {}\n\n"
-            while not self._is_ending:
+            while not self._has_ended():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), TICK_S)
                 if not woken.is_set():
                     yield b"event: tick\ndata: {}\n\n"
                     continue
-                if self._is_ending:
+                if self._has_ended():
                     return
                 await asyncio.sleep(GATHER_S)
                 woken.clear()
@@ -69,6 +69,9 @@ class LiveFeed:
             del self._happened[woken]
             if not self._pages:
                 await self.close()
+
+    def _has_ended(self) -> bool:
+        return self._is_ending
 
     def end(self) -> None:
         """End the messages of all open pages, and of those that still come."""
