@@ -16,7 +16,7 @@ RUN_S = 4.0  # a run takes at most as long
 ORDER_S = 0.8  # between two orders
 FLOW_ORDERS = 25  # after so many orders one more flow begins
 WORKER_SLOTS = 6
-FIRST_ORDER_NUMBER = 6000
+EARLIER_ORDERS = 6000
 
 
 async def show_shop(path: Path, screen: Screen, keep: Path | None) -> Report:
@@ -49,7 +49,7 @@ async def show_shop(path: Path, screen: Screen, keep: Path | None) -> Report:
 async def _order(app: Mita, tasks: ShopTasks) -> None:
     """Customers order all the time, so that the pages have something to show."""
     chance, flows = random.Random(), ShopFlows(app, tasks)
-    order = FIRST_ORDER_NUMBER
+    order = EARLIER_ORDERS
     while True:
         await asyncio.sleep(ORDER_S)
         order += 1
