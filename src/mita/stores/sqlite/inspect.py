@@ -35,6 +35,7 @@ from mita.stores.shared.views import (
 
 from .codec import is_text, to_timeline_entry
 from .context import HasThreads, SqliteContext, as_json
+from .file.few_jobs import few_jobs
 from .limits import turns
 from .limits.key_states import as_limit, as_number_us
 
@@ -104,8 +105,12 @@ def find(context: SqliteContext, ids: Sequence[str]) -> list[Job | None]:
 def page(context: SqliteContext, want: JobFilter, after: str | None, limit: int) -> Page:
     """Jobs that match, newest first, with ids below `after`."""
     where = context.sql.filled_in(sql.where(want, after, _DIALECT))
-    text = context.sql["page"].replace("{where}", where)
     values = sql.values(want, after, limit) | {"now": context.now}
+    few = few_jobs(context, want)
+    if few is not None:
+        where += " and seq in (select value from json_each(:few))"
+        values["few"] = as_json(few)
+    text = context.sql["page"].replace("{where}", where)
     return sql.as_page(context.connection.execute(text, values).fetchall(), limit)
 
 

@@ -71,11 +71,11 @@ local function ids_of_state()
   local set = set_of_state()
   local few = ARGV[12]:len() > 1 and FEW_JOBS_OF_GROUP or FEW_JOBS
   if not set or call('ZCARD', set) > few then return nil end
-  local ids, oldest, seen = {}, '', 0
+  local ids, oldest, seen = {}, nil, 0
   local function add(id)
     if after ~= '' and id >= after then return end
     seen = seen + 1
-    if id > oldest then ids[#ids + 1] = id end
+    if not oldest or id > oldest then ids[#ids + 1] = id end
     if #ids == 2 * CALL_ITEMS then oldest = keep_newest(ids) end
   end
   for _, handle in ipairs(call('ZREVRANGE', set, 0, -1)) do
