@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from datetime import timedelta
 
 from starlette.responses import Response
 
@@ -47,7 +48,8 @@ async def _history(visit: Visit, chosen: Range) -> Aged[tuple[HistoryPoint, ...]
         since = bar_times(chosen, visit.now)[0]
         return await visit.app.history(since=since, by=chosen.by)
 
-    return await visit.site.aged.get(("history", chosen.name), read, fresh_s=_FRESH_S)
+    fresh_s = max(_FRESH_S, chosen.each / timedelta(minutes=1))
+    return await visit.site.aged.get(("history", chosen.name), read, fresh_s=fresh_s)
 
 
 def totals(queues: Sequence[QueueView]) -> dict[str, int]:

@@ -16,8 +16,8 @@ _OF_STATE = {
 
 
 def few_jobs(context: SqliteContext, want: JobFilter) -> list[int] | None:
-    """The numbers (`seq`) of all jobs in the wanted state (running, blocked or failed), or else in the wanted
-    queue; None if they are many, or if neither is wanted."""
+    """The numbers (`seq`) of all jobs in the wanted state (running, blocked or failed), or else in
+    the wanted queue; None if they are many, or if neither is wanted."""
     state = want.state if want.shown is None else stored_state(want.shown)
     name = _OF_STATE.get(state) if state is not None else None
     if name is None and want.queue is None:
