@@ -56,8 +56,9 @@ def pages() -> list[Route]:
     return [route for route in ROUTES if route.method == "GET" and route.path not in NOT_PAGES]
 
 
-def page_addresses(app: Mita) -> Iterator[str]:
-    """Every page, and the page of a job in each state, of a flow in each state."""
+def page_addresses(app: Mita, *, every: bool = False) -> Iterator[str]:
+    """Every page, the page of a job in each state, and a flow that runs. `every`: also each flow,
+    and the jobs of each state."""
     samples = sample(app)
     for route in pages():
         yield address(route, samples)
@@ -65,11 +66,15 @@ def page_addresses(app: Mita) -> Iterator[str]:
         jobs = app.jobs_sync(state=state, limit=20).jobs
         for job in [job for job in jobs if job.task not in FLOW_TASKS][:1]:
             yield f"/jobs/{job.id}"
-        yield f"/jobs?state={state.value}"
+        if every:
+            yield f"/jobs?state={state.value}"
     for job in app.jobs_sync(task="refund", limit=1).jobs:
         yield f"/jobs/{job.id}"
-    if any(route.path == "/flows/{id}" for route in ROUTES):
-        for flow in app.flows_sync(limit=10).flows:
+    for flow in app.flows_sync(limit=10).flows:
+        if every or flow.name == "month-end":
             yield f"/flows/{flow.id}"
+    yield "/bulk/new?verb=amend&state=failed"
+    yield "/?range=24h"
+    yield "/repeats?cron=0+9+*+*+MON-FRI"
     yield "/jobs?queue=nowhere"
     yield "/nothing-here"

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, Page, Playwright
+from playwright.async_api import Browser, BrowserContext, Page, Playwright, expect
 
 HERE = Path(__file__).parent
 CHECKS = (HERE / "checks.js").read_text()
 FOCUS = (HERE / "focus.js").read_text()
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 PATIENCE_MS = 30_000  # far longer than anything takes, even on a busy machine
+expect.set_options(timeout=PATIENCE_MS)
 # sends what the content policy blocks to the page's own list
 NOTE_VIOLATIONS = """
 window.violations = [];

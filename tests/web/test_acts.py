@@ -119,3 +119,123 @@ async def test_ticked_jobs_are_retried_together_and_the_log_says_who_and_why(
     assert {entry.via for entry in entries[:1]} == {"web"}
     assert entries[0].why == "the gateway is back"
     assert entries[0].what.startswith("retry")
+
+
+async def test_the_arguments_of_a_job_are_changed(own_shop: Mita, address: str, page: Page) -> None:
+    failed = await one(own_shop, state="failed", task="charge_card")
+    await page.goto(f"{address}/jobs/{failed.id}")
+    await page.get_by_text("Change the arguments").click()
+    await page.locator("#arguments").fill('{"cents": "many"}')
+    await press(page, "Change", "#amend")
+    await expect(page.locator("main")).to_contain_text("cents")
+    assert (await ask(own_shop.get_sync, failed.id)).arguments == failed.arguments
+    await page.go_back()
+    await page.get_by_text("Change the arguments").click()
+    await page.locator("#arguments").fill('{"cents": 1234}')
+    await press(page, "Change", "#amend")
+    job = await ask(own_shop.get_sync, failed.id)
+    assert job.arguments == {**(failed.arguments or {}), "cents": 1234}
+
+
+async def key(app: Mita, name: str) -> Any:
+    """The key of this name."""
+    return next(one for one in await ask(app.resources_sync) if one.key == name)
+
+
+async def test_a_key_is_held_and_limited(own_shop: Mita, address: str, page: Page) -> None:
+    await page.goto(f"{address}/keys")
+    row = page.get_by_role("row").filter(has_text="gpu")
+    async with page.expect_navigation():
+        await row.get_by_role("button", name="Hold 10 m").click()
+    assert (await key(own_shop, "gpu")).held_until is not None
+    async with page.expect_navigation():
+        await row.get_by_role("button", name="End the hold").click()
+    assert (await key(own_shop, "gpu")).held_until is None
+    async with page.expect_navigation():
+        await row.get_by_role("button", name="No limit").click()
+    assert (await key(own_shop, "gpu")).limit is None
+    form = page.locator("form").filter(has=page.get_by_role("button", name="Set the limit"))
+    await form.get_by_label("Key").fill("gpu")
+    await form.get_by_label("At once").fill("7")
+    await press(page, "Set the limit")
+    assert (await key(own_shop, "gpu")).limit.concurrency == 7
+    form = page.locator("form").filter(has=page.get_by_role("button", name="Hold", exact=True))
+    await form.get_by_label("Key").fill("gpu")
+    await form.get_by_label("For").fill("2")
+    await press(page, "Hold")
+    assert (await key(own_shop, "gpu")).held_until is not None
+
+
+async def test_a_queue_is_limited(own_shop: Mita, address: str, page: Page) -> None:
+    async def limit() -> Any:
+        return next(one.limit for one in await ask(own_shop.queues_sync) if one.name == "mail")
+
+    await page.goto(f"{address}/queues")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="mail", exact=True))
+    async with page.expect_navigation():
+        await row.get_by_role("button", name="No limit").click()
+    assert await limit() is None
+    form = page.locator("form").filter(has=page.get_by_role("button", name="Set the limit"))
+    await form.get_by_label("Queue").fill("mail")
+    await form.get_by_label("At once").fill("3")
+    await press(page, "Set the limit")
+    assert (await limit()).concurrency == 3
+
+
+async def test_a_flow_is_retried_and_cancelled(own_shop: Mita, address: str, page: Page) -> None:
+    page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+    flows = {flow.name: flow for flow in (await ask(own_shop.flows_sync, limit=20)).flows}
+    await page.goto(f"{address}/flows")
+    await page.get_by_role("link", name="month-end").first.click()
+    await press(page, "Retry failed and cancelled steps")
+    steps = (await ask(own_shop.flow_run(flows["month-end"].id).get_sync)).steps
+    assert "failed" not in [str(step.state) for step in steps]
+    await page.goto(f"{address}/flows/{flows['checkout'].id}")
+    await expect(page.locator("#graph svg")).to_be_visible()
+    await press(page, "Cancel", "#acts")
+    steps = (await ask(own_shop.flow_run(flows["checkout"].id).get_sync)).steps
+    assert "waiting" not in [str(step.state) for step in steps]
+
+
+async def test_a_repeat_is_paused_triggered_backfilled_and_removed(
+    own_shop: Mita, address: str, page: Page
+) -> None:
+    page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+    get = own_shop.repeats.get_sync
+    before = len((await ask(own_shop.jobs_sync, repeat="stock-lyon")).jobs)
+    await page.goto(f"{address}/repeats/stock-lyon")
+    await press(page, "Pause", "#acts")
+    assert str((await ask(get, "stock-lyon")).state) == "paused"
+    await press(page, "Resume", "#acts")
+    assert str((await ask(get, "stock-lyon")).state) == "active"
+    await press(page, "Run once now", "#acts")
+    jobs = (await ask(own_shop.jobs_sync, repeat="stock-lyon")).jobs
+    assert len(jobs) == before + 1
+    await page.get_by_label("From").fill("2026-01-01T00:00")
+    await page.get_by_label("until before").fill("2026-01-02T00:00")
+    await press(page, "Show what it would make")
+    await press(page, "Enqueue 4 jobs")
+    assert len((await ask(own_shop.jobs_sync, repeat="stock-lyon")).jobs) == before + 5
+    await press(page, "Remove", "#acts")
+    assert await ask(get, "stock-lyon") is None
+
+
+async def test_a_group_of_dead_letters_is_retried_as_a_bulk_run(
+    own_shop: Mita, address: str, page: Page
+) -> None:
+    """The page says how many jobs it would be, and changes nothing before the form is sent."""
+    group = (await ask(own_shop.dead_groups_sync, limit=1))[0]
+    await page.goto(f"{address}/dead")
+    row = page.get_by_role("row").filter(has_text=group.error_type)
+    await row.get_by_role("link", name="Retry …").click()
+    await expect(page.get_by_role("region", name="How many jobs")).to_contain_text(
+        f"{group.count} jobs would be changed"
+    )
+    assert (await ask(own_shop.dead_groups_sync, limit=1))[0].count == group.count
+    await page.get_by_label("Why").fill("the gateway is back")
+    await press(page, "Retry them")
+    await expect(page.locator("#bulk")).to_contain_text("succeeded")
+    await expect(page.locator("#bulk")).to_contain_text(f"{group.count}")
+    assert group.group not in [one.group for one in await ask(own_shop.dead_groups_sync)]
+    [entry] = (await ask(own_shop.audit_sync, what="start_bulk", limit=1)).entries
+    assert (entry.via, entry.why) == ("web", "the gateway is back")

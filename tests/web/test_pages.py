@@ -24,7 +24,7 @@ def addresses(shop_file: Path) -> list[str]:
     app = shop_app(f"sqlite:///{shop_file}")
     ShopTasks(app)
     try:
-        return list(dict.fromkeys(page_addresses(app)))
+        return list(dict.fromkeys(page_addresses(app, every=EVERY)))
     finally:
         app.close_sync()
 

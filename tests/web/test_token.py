@@ -36,6 +36,15 @@ async def test_a_token_in_the_address_becomes_a_cookie(shop: Mita) -> None:
             assert (await client.get("/jobs")).status_code == 200
 
 
+async def test_a_token_in_the_address_leads_to_no_other_host(shop: Mita) -> None:
+    for path in ("//evil.example/", "///evil.example", "/%2Fevil.example", "//evil.example//x"):
+        async with asking(shop, client="192.0.2.7", token=TOKEN) as client:
+            answer = await client.get(f"http://{HOST}{path}?token={TOKEN}")
+            where = answer.headers["location"]
+            assert where.startswith("/"), path
+            assert not where.startswith(("//", "/\\")), path
+
+
 async def test_without_the_token_only_the_form_for_it_is_shown(shop: Mita) -> None:
     async with asking(shop, client="192.0.2.7", token=TOKEN) as client:
         page = await client.get("/jobs?state=failed")
@@ -74,6 +83,8 @@ async def test_wrong_tokens_are_refused_and_many_of_them_lock_the_door(shop: Mit
         for _ in range(20):
             last = await client.get("/?token=wrong")
         assert last.status_code == 429
+        for one in (wrong, form, address, last):
+            assert "script-src 'self'" in one.headers["content-security-policy"]
         cookie = await client.get("/", headers={"cookie": "mita_dashboard=forged"})
         assert cookie.status_code in (303, 429)
 

@@ -204,6 +204,7 @@ class Guard:
         rest = [(name, value) for name, value in request.query_params.multi_items()]
         query = urlencode([(name, value) for name, value in rest if name != "token"])
         where = f"{root_of(request.scope)}{quote(path_of(request.scope))}"
+        where = f"/{where.lstrip('/')}"  # two slashes would name another host
         response = RedirectResponse(f"{where}?{query}" if query else where, 303)
         self.set_cookie(request, response)
         return response

@@ -156,6 +156,8 @@ addEventListener("click", (event) => {
 });
 
 showTimes();
-document.querySelector(".menu [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// the menu of a small screen scrolls; scrollIntoView would also move where Tab begins
+const current = document.querySelector(".menu [aria-current]");
+if (current) current.parentElement.scrollLeft = current.offsetLeft - current.parentElement.clientWidth / 3;
 setInterval(showTimes, 5000);
 listen();

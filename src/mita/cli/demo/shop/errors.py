@@ -77,19 +77,20 @@ ERRORS: dict[str, tuple[ShopError, ...]] = {
 }
 
 
-def ending_of(task: str, hours_ago: float, chance: random.Random) -> Ending | None:
-    """How a run of this task ended so many hours ago, if it failed; None: it succeeded."""
+def ending_of(task: str, order: object, hours_ago: float, chance: random.Random) -> Ending | None:
+    """How a run of this task for this order ended so many hours ago, if it failed; None: it
+    succeeded."""
     roll = chance.random()
     for one in ERRORS.get(task, ()):
         if hours_ago > one.since_hours:
             continue
         if roll < one.share:
-            return Raised(text(one, chance), final=one.final)
+            return Raised(text(one, order, chance), final=one.final)
         roll -= one.share
     return TimedOut(60.0) if task == "charge_card" and roll > 0.98 else None
 
 
-def text(error: ShopError, chance: random.Random) -> str:
+def text(error: ShopError, order: object, chance: random.Random) -> str:
     """The text of this error, with other numbers each time."""
-    head = error.head.format(order=chance.randrange(4000, 5000), small=chance.randrange(1, 4))
+    head = error.head.format(order=order, small=chance.randrange(1, 4))
     return "\n".join([head, *error.trace])

@@ -78,7 +78,8 @@ class ShopPast:
     def _settlement(self, claim: Claim) -> Settlement:
         hours_ago = (self.clock.end - self.clock.now()) / HOUR
         result = msgspec.msgpack.encode(RESULTS.get(claim.task))
-        failed = ending_of(claim.task, hours_ago, self.chance)
+        order = msgspec.msgpack.decode(claim.payload).get("order", self._order)
+        failed = ending_of(claim.task, order, hours_ago, self.chance)
         ending: Ending = failed or Returned(result)
         spent = RUN_MS.get(claim.task, OTHER_MS) / SECOND
         return Settlement(

@@ -33,10 +33,13 @@ async def set_limits(shop: ShopPast) -> None:
     app = shop.app
     with app.acting("ada", "the printer is away until noon", via="cli"):
         await app.pause("reports")
+    shop.clock.move(4 * SECOND)
     with app.acting("ada", "chargebacks, ticket 4711", via="web"):
         await app.hold("account:acme", after=timedelta(hours=3), queue="payments")
+    shop.clock.move(5 * SECOND)
     with app.acting("cy", "the mail host complains", via="web"):
         await app.limit_queue("mail", concurrency=8, rate=Rate(5, per=1, burst=5))
+    with app.acting("cy", "two cards are left", via="cli"):
         await app.limit_key("gpu", concurrency=2, queue="images")
     for job in (await app.jobs(task="send_receipt", state="failed", limit=2)).jobs:
         with app.acting("dana", "the customer has a new address", via="web"):

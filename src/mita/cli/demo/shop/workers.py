@@ -33,9 +33,9 @@ def _worker(number: int, **said: object) -> WorkerView:
 
 
 WORKERS = (
-    _worker(1, running=3, rate=6.4, rates={"mail": 4.1, "payments": 2.3}, offset=3),
+    _worker(1, running=2, rate=6.4, rates={"mail": 4.1, "payments": 2.3}, offset=3),
     _worker(2, running=2, rate=5.9, rates={"mail": 4.0, "images": 1.9}, offset=-12),
-    _worker(3, queues=("warehouse",), slots=2, running=2, full=True, rate=0.4, version="0.1.4"),
+    _worker(3, queues=("warehouse",), slots=1, running=1, full=True, rate=0.4, version="0.1.4"),
 )
 
 
