@@ -24,6 +24,7 @@ $(READY): $(RUN) requirements/dev.txt
 
 demo: $(RUN)     ## a tour of half a minute: immediate, delayed, retried, serialised and scheduled jobs, a flow and an approval
 	@$(BIN)/mita demo
+	@echo "The dashboard of a shop: $(BIN)/mita demo --web"
 
 test: $(READY)   ## run every test; ARGS= passes options to pytest
 	$(BIN)/python -m pytest -n 2 $(ARGS) $(ALONE)

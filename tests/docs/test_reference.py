@@ -1,9 +1,11 @@
 """The reference names everything that is there, and nothing that is not."""
 
+import inspect
 import re
 from pathlib import Path
 
 import mita
+import mita.web
 from mita import Mita
 from mita.rules.explain.evidence import ReasonCode
 from mita.rules.states import as_mermaid
@@ -17,6 +19,15 @@ def test_every_public_name_is_in_the_reference() -> None:
     text = (DOCS / "reference" / "api.md").read_text()
     missing = [name for name in mita.__all__ if f"`{name}" not in text]
     assert not missing
+
+
+def test_the_public_names_of_the_dashboard_are_in_the_reference() -> None:
+    assert mita.web.__all__ == ["Role", "dashboard"]
+    text = (DOCS / "reference" / "api.md").read_text()
+    options = inspect.signature(mita.web.dashboard).parameters
+    assert all(f"`Role.{role.name}`" in text for role in mita.web.Role)
+    [shown] = re.findall(r"`dashboard\((.*?)\)`", text)
+    assert re.findall(r"(\w+)(?==|, \*)", shown) == list(options)
 
 
 def test_every_public_method_of_an_app_is_in_the_reference() -> None:

@@ -16,6 +16,7 @@ import yaml
 
 from mita import Mita
 from mita.cli import grammar
+from mita.cli.web import DEFAULT_PORT
 from mita.metrics.table import BY_NAME
 
 OPS = Path(__file__).parents[2] / "ops"
@@ -51,6 +52,14 @@ def test_the_compose_file_fits_its_schema() -> None:
     [compose] = read(file)
     mounted = [one.split(":")[0] for one in compose["services"]["prometheus"]["volumes"]]
     assert all((OPS / "container" / name).resolve().exists() for name in mounted)
+
+
+def test_the_dashboard_of_the_compose_file_is_reached_from_this_machine_only() -> None:
+    [compose] = read("container/compose.yaml")
+    web = compose["services"]["web"]
+    assert web["ports"] == [f"127.0.0.1:{DEFAULT_PORT}:{DEFAULT_PORT}"]
+    assert "MITA_WEB_TOKEN" in web["environment"]
+    assert f"127.0.0.1:{DEFAULT_PORT}/login" in web["healthcheck"]["test"][-1]
 
 
 def test_the_app_of_the_image_enqueues_and_runs(tmp_path: Path) -> None:
@@ -105,7 +114,10 @@ def commands() -> list[list[str]]:
     unit = (OPS / "systemd" / "mita-worker.service").read_text()
     [cmd] = re.findall(r"^CMD (\[.+\])$", docker, re.MULTILINE)
     [start] = re.findall(r"mita (worker.+)", unit)
-    found = [yaml.safe_load(cmd), start.split()]
+    [serve] = re.findall(r"mita (web .+)", (OPS / "systemd" / "mita-web.service").read_text())
+    [compose] = read("container/compose.yaml")
+    web = compose["services"]["web"]["command"]
+    found = [yaml.safe_load(cmd), start.split(), serve.split(), web]
     for file in ("worker.yaml", "migrate.yaml"):
         manifest = read(f"kubernetes/{file}")[0]
         found.append(manifest["spec"]["template"]["spec"]["containers"][0]["args"])
@@ -118,9 +130,10 @@ def test_the_command_line_takes_these_options(command: list[str]) -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
-    text = (OPS / "systemd" / "mita-worker.service").read_text()
-    unit = tmp_path / "mita-worker.service"
+@pytest.mark.parametrize("name", ["mita-worker.service", "mita-web.service"])
+def test_systemd_accepts_the_unit(tmp_path: Path, name: str) -> None:
+    text = (OPS / "systemd" / name).read_text()
+    unit = tmp_path / name
     # the program has to be there for the check
     unit.write_text(text.replace("/srv/shop/.venv/bin/mita", str(BIN / "mita")))
     assert not run("systemd-analyze", "verify", "--man=no", unit)

@@ -3,8 +3,10 @@
 import itertools
 import json
 import os
+import socket
 from pathlib import Path
 
+import httpx
 import psycopg
 import pytest
 
@@ -53,11 +55,35 @@ def test_manage_py_has_every_command_with_the_app_of_the_project(tmp_path: Path)
     manage(elsewhere, "mita", "worker", "--until-empty", "--processes", "2", more=there)
     shown = manage(tmp_path, "mita", "--settings=project_settings", "jobs", "--json", more=there)
     assert [job["state"] for job in json.loads(shown)["jobs"]] == ["succeeded"]
+    _served_by_manage(tmp_path, there)
     assert "did you mean 'jobs'?" in manage(tmp_path, "mita", "jobz", code=2, more=there)
+
+
+def _served_by_manage(folder: Path, there: dict[str, str]) -> None:
+    """`manage.py mita web` shows the jobs of the project."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    served = started(folder, "mita", "web", "--port", str(port), more=there)
+
+    def page() -> str:
+        assert served.poll() is None
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/jobs").text
+        except httpx.ConnectError:
+            return ""
+
+    try:
+        assert "greet" in wait_until(page, "the dashboard answers")
+        served.terminate()
+        assert served.wait(60) == 0
+    finally:
+        served.kill()
+        served.wait()
 
 
 ENQUEUE_AND_DIE = """
 import os
+import socket
 from django.db import transaction
 from django.tasks import default_task_backend as backend
 from shop.django_tasks import add
