@@ -95,11 +95,18 @@ async def visited(app: Mita) -> list[list[str]]:
                 if answer.status_code >= 400:
                     raise SystemExit(f"{path}: {answer.status_code}\n{answer.text}")
                 await asyncio.sleep(PAUSE_S)
+            await _idle()
             again = took[1:]
             figures = took[0], statistics.median(again), max(again)
             rows.append([path, *(f"{one:.0f}" for one in figures)])
             print(f"{path:40}", *(f"{one:6.0f}" for one in figures), file=sys.stderr)
     return rows
+
+
+async def _idle() -> None:
+    """Wait until nothing is read in the background: pages are visited one at a time."""
+    while any("AgedValues._read" in repr(task.get_coro()) for task in asyncio.all_tasks()):
+        await asyncio.sleep(PAUSE_S)
 
 
 async def measure(url: str, jobs: int) -> list[list[str]]:
