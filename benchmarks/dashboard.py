@@ -105,7 +105,9 @@ async def visited(app: Mita) -> list[list[str]]:
 
 async def _idle() -> None:
     """Wait until nothing is read in the background: pages are visited one at a time."""
-    while any("AgedValues._read" in repr(task.get_coro()) for task in asyncio.all_tasks()):
+    while any(  # noqa: ASYNC110 - there is no event for it
+        "AgedValues._read" in repr(task.get_coro()) for task in asyncio.all_tasks()
+    ):
         await asyncio.sleep(PAUSE_S)
 
 
