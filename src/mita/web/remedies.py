@@ -17,6 +17,21 @@ class Remedy(Struct, frozen=True):
     path: str = ""
     fields: dict[str, str] = {}
 
+    @property
+    def label(self) -> str:
+        """The words on the button."""
+        return _LABELS.get(self.fields.get("act", ""), "Do it")
+
+
+_LABELS = {
+    "retry": "Retry",
+    "cancel": "Cancel",
+    "reschedule": "Run now",
+    "resume": "Resume",
+    "unhold": "End the hold",
+    "unlimit": "Remove the limit",
+}
+
 
 def remedy_of(reason: Reason) -> Remedy | None:
     """Return the remedy of a reason; None if it has none."""
