@@ -27,6 +27,7 @@ OUTSIDE = {
     "CHANGELOG.md": "inside/changes.md",
     "tests/README.md": "inside/tests.md",
     "benchmarks/README.md": "inside/benchmarks.md",
+    "examples/README.md": "examples/index.md",
 }
 # the part of the navigation to which the pages of a folder belong
 PARTS = {
