@@ -34,6 +34,7 @@ class LiveFeed:
         self._pages: set[asyncio.Event] = set()
         self._happened: dict[asyncio.Event, set[str]] = {}
         self._subscription: asyncio.Task[None] | None = None
+        self._is_subscribed = asyncio.Event()
         self._is_ending = False
         _feeds.add(self)
 
@@ -50,6 +51,9 @@ class LiveFeed:
         if self._subscription is None or self._subscription.done():
             self._subscription = asyncio.create_task(self._subscribe())
         try:
+            # a page reads itself at this message; what happens after it must reach the page
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_subscribed.wait(), SUBSCRIBE_AGAIN_S)
             yield b"retry: 2000\nevent: hello\ndata: {}\n\n"
             while not self._has_ended():
                 with suppress(TimeoutError):
@@ -81,6 +85,7 @@ class LiveFeed:
     async def close(self) -> None:
         """End the subscription."""
         task, self._subscription = self._subscription, None
+        self._is_subscribed.clear()
         if task is not None:
             task.cancel()
             with suppress(asyncio.CancelledError):
@@ -98,6 +103,7 @@ class LiveFeed:
         while True:
             try:
                 async with self._app.events() as events:
+                    self._is_subscribed.set()
                     async for event in events:
                         self.wake(event.id)
             except MitaError as error:
