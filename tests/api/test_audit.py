@@ -44,6 +44,12 @@ def with_a_task(app: Mita) -> Any:
 # ---------------------------------------------------------------- what is recorded
 
 
+async def kind_of_store(app: Mita) -> Any:
+    store = await app.open_store()
+    await store.close()
+    return type(store)
+
+
 async def test_an_entry_says_who_did_what_when_and_why(app: Mita) -> None:
     before = datetime.now(UTC) - timedelta(seconds=1)
     with app.acting("ada", "incident 7", via="web"):
@@ -203,7 +209,7 @@ async def test_an_error_that_quotes_a_value_is_not_kept(
     async def refuse(*_: object) -> None:
         raise UsageError(f"this store does not like {CANARY}")
 
-    kind = type(await app.open_store())
+    kind = await kind_of_store(app)
     monkeypatch.setattr(kind, "enqueue", refuse)
     monkeypatch.setattr(kind, "pause", refuse)
     with app.acting("ada"):
@@ -356,7 +362,7 @@ async def test_a_log_that_cannot_be_written_does_not_undo_the_change(
     async def fail(*_: object) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(type(await app.open_store()), "record_audit", fail)
+    monkeypatch.setattr(await kind_of_store(app), "record_audit", fail)
     with caplog.at_level(logging.ERROR, "mita.client"), app.acting("ada"):
         await app.pause("mail")
     assert [view.name for view in await app.queues() if view.paused is not None] == ["mail"]
@@ -391,7 +397,7 @@ async def test_a_bulk_call_that_fails_in_the_middle_says_how_far_it_came(
 ) -> None:
     send = with_a_task(app)
     await app.enqueue_many([send.call(str(n)) for n in range(1500)])
-    kind = type(await app.open_store())
+    kind = await kind_of_store(app)
     whole, calls, seen = kind.amend, list[int](), list[tuple[int, int]]()
 
     async def fail_later(self: Any, ids: Any, change: Any) -> Any:
