@@ -180,20 +180,20 @@ async def _apply(
                 "blocked_at": None,
             }
             entry = timeline_with(record, tx.now, TimelineKind.RESCHEDULED, wanted.note)
-            await change_job(tx, located, state=State.QUEUED, record_seq=0, **moved, **entry)
+            await change_job(tx, located, state=State.QUEUED, **moved, **entry)
         case CancelJob():
             entry = timeline_with(record, tx.now, TimelineKind.CANCELLED, wanted.reason)
             await finish(tx, located, State.CANCELLED, wanted.keep, record_seq=0, **entry)
         case RetryJob():
             return await _retry(tx, located, record, wanted)
         case PrioritiseJob(priority):
-            await change_job(tx, located, priority=priority, record_seq=0)
+            await change_job(tx, located, priority=priority)
         case SignalJob():
             return await _signal(tx, located, record, wanted)
         case RewriteJob(payload, note):
             check_room_for_arguments(tx.context, record, payload)
             entry = timeline_with(record, tx.now, TimelineKind.AMENDED, note)
-            await change_job(tx, located, payload=payload, record_seq=0, **entry)
+            await change_job(tx, located, payload=payload, **entry)
         case DeleteJob():
             await unique.release(tx, record)
             await change_job(tx, located, gone=True)
@@ -253,7 +253,7 @@ async def _arrive(tx: StreamTransaction, arrivals: list[Arrival]) -> list[Answer
         return answers
     changes: dict[str, Any] = {"once_values": values}
     if record.state is State.QUEUED and count_arrivals(values) >= arrivals[0].needs:
-        changes |= {"due": min(record.due, tx.now), "record_seq": 0}
+        changes["due"] = min(record.due, tx.now)
         tx.wakeups.add(record.queue)
     await change_job(tx, located, **changes)
     return answers
@@ -269,7 +269,7 @@ async def _signal(
     changes: dict[str, Any] = {"once_values": {**values, name: wanted.value}}
     changes |= timeline_with(record, tx.now, TimelineKind.SIGNALLED, wanted.name)
     if record.state is State.QUEUED and wait_name(wanted.name) in values:
-        changes |= {"due": min(record.due, tx.now), "record_seq": 0}
+        changes["due"] = min(record.due, tx.now)
     await change_job(tx, located, **changes)
     return Answer.DONE
 
@@ -285,7 +285,6 @@ async def _retry(
         located,
         state=State.QUEUED,
         due=wanted.when.moment(tx.now),
-        record_seq=0,
         **COUNTERS_AT_ZERO,
         **AS_IF_NEVER_RUN,
         **entry,

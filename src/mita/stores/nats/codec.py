@@ -60,9 +60,10 @@ class _OwnFields(Struct, frozen=True):
 
     `age` is its position in the order of arrival. `asked_due` and `asked_keep` belong to `asked`.
     `record_seq`, in a ticket, is the sequence of the record for which the ticket was made (0: there
-    was none). `gone` marks a deleted job; its record stays for a short time to overrule late
-    tickets. `schedule_at` is when the server makes a ticket of a record that is a schedule. `lane`
-    is where the tickets of its group of `fair` are (`stream.lanes`); 0: it has no group."""
+    was none); in a record it is 0. `gone` marks a deleted job; its record stays for a short time to
+    overrule late tickets. `schedule_at` is when the server makes a ticket of a record that is a
+    schedule. `lane` is where the tickets of its group of `fair` are (`stream.lanes`); 0: it has no
+    group."""
 
     age: StreamSequence = 0
     asked_due: Moment = 0

@@ -201,7 +201,6 @@ async def _stands_for(tx: StreamTransaction, new: NewJob, twin: str) -> bool:
             options=new.options,
             headers=new.headers,
             blocked_at=None,
-            record_seq=0,
             **timeline_with(old, tx.now, TimelineKind.DEBOUNCED),
         )
         tx.wakeups.add(new.queue)

@@ -113,7 +113,8 @@ def record_message(context: NatsContext, record: NatsJob, now: Moment) -> tuple[
     if record.state is State.QUEUED:
         ticket = context.subjects.ticket(record.queue, slot_of(record), record.id).encode()
         at = schedule_time(record, now)
-        body = pack_fitting(context, replace(record, schedule_at=at))
+        # The ticket that the server makes of it is for no record: the record is gone then.
+        body = pack_fitting(context, replace(record, schedule_at=at, record_seq=0))
         return body, SCHEDULE % (as_stamp(at), ticket)
     if record.state in TERMINAL:
         if record.gone or record.expires is None or record.expires <= now:

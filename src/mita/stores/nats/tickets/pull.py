@@ -12,6 +12,7 @@ from mita.model.job import State
 from mita.model.time import Wait
 from mita.stores.nats.client.link import MessageHandler
 from mita.stores.nats.client.wire import ANSWER_TIMEOUT_S, NatsWire
+from mita.stores.nats.codec import NatsJob
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.maintenance import set_aside
 from mita.stores.nats.stream.decode import decode_job
@@ -22,6 +23,7 @@ from .ticket import Ticket
 
 # Status codes for: nothing there, nothing came in time, and (ours) the connection was lost.
 EMPTY_STATUS = (b"404", b"408", b"000")
+MADE_BY_SERVER = b"Nats-Scheduler:"  # a header of each message that the server made of a schedule
 # How long a consumer without a leader is asked again, before the claim goes on without it.
 ELECTION_WAIT_S = 0.5
 ELECTION_POLL_S = 0.005
@@ -100,7 +102,7 @@ class PulledTickets:
         self._wire = wire
         self._wanted = wanted
 
-    def deliver(self, subject: bytes, reply: bytes, data: bytes, _: bytes | None) -> None:
+    def deliver(self, subject: bytes, reply: bytes, data: bytes, headers: bytes | None) -> None:
         """Take one delivered message."""
         consumer, sequence = _origin(reply)
         self.delivered += 1
@@ -113,8 +115,8 @@ class PulledTickets:
         elif record.state is State.QUEUED:
             if sequence > self._wire.newest_seq:
                 self._wire.newest_seq = sequence
-            if record.record_seq == JUST_BEFORE_CODE:
-                record = replace(record, record_seq=sequence - 1)
+            if record.record_seq:
+                record = replace(record, record_seq=_record_seq(record, sequence, headers or b""))
             self.tickets.append(Ticket(reply, sequence, record))
         else:
             self.unreadable.append((Ticket(reply, sequence, record), data))
@@ -138,6 +140,15 @@ class PulledTickets:
         self._wanted.pop(consumer, None)
         if not self._wanted and not self.complete.done():
             self.complete.set_result(None)
+
+
+def _record_seq(record: NatsJob, ticket_seq: int, headers: bytes) -> int:
+    """Returns the sequence of the record for which a ticket was made; 0: for none. A ticket that
+    the server made of a record is all that is left of its job, whatever it says. Before 0.2.0 was
+    released, a signal to a ready job left the sequence of an older record in it."""
+    if MADE_BY_SERVER in headers:
+        return 0
+    return ticket_seq - 1 if record.record_seq == JUST_BEFORE_CODE else record.record_seq
 
 
 def _origin(reply: bytes) -> tuple[bytes, int]:
