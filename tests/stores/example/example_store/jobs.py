@@ -116,7 +116,7 @@ def apply(content: Content, record: Record, verdict: Verdict) -> None:
     if state in TERMINAL:
         written["result"] = verdict.result if state is State.SUCCEEDED else None
         written["group"] = verdict.group if state is State.FAILED else None
-        keep = record.asked_keep if job.asked else verdict.keep
+        keep = record.asked_keep if job.asked and not verdict.told else verdict.keep
         finish(content, record, state, keep, **written)
         return
     if state is State.BLOCKED:  # it waits at the key that it puts on hold

@@ -6,7 +6,8 @@
 -- id, time, packed entry
 -- include keys
 -- include clock
-local PART, MOST = 250, 20 -- entries that are read at once; and how often, in one call
+local READ_ENTRIES = 250 -- at once
+local MOST_READS = 20 -- in one call
 local now, s = clock(ARGV[1]), namespace_of(KEYS[1])
 local wanted, who, what, target = tonumber(ARGV[3]), ARGV[4], ARGV[5], ARGV[6]
 local rows, found, last = { now, '' }, 0, ARGV[2]
@@ -22,9 +23,9 @@ local function matching(entry)
   return tonumber(at), entry:sub(c)
 end
 
-for _ = 1, MOST do
+for _ = 1, MOST_READS do
   local below = last == '' and '+' or '(' .. last
-  local ids = call('ZREVRANGEBYLEX', s.audit, below, '-', 'LIMIT', 0, PART)
+  local ids = call('ZREVRANGEBYLEX', s.audit, below, '-', 'LIMIT', 0, READ_ENTRIES)
   if #ids == 0 then return rows end
   local entries = call('HMGET', s.audit_entries, unpack(ids))
   for at, id in ipairs(ids) do
@@ -36,7 +37,7 @@ for _ = 1, MOST do
       if found == wanted then return rows end
     end
   end
-  if #ids < PART then return rows end
+  if #ids < READ_ENTRIES then return rows end
 end
 rows[2] = last
 return rows
