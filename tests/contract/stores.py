@@ -132,7 +132,7 @@ def postgres(name: str) -> StoreEntry:
         patch.setattr(arrays, "LARGEST_ARRAY_CHARS", 200_000)
         return handles(folder, clock)()
 
-    return StoreEntry(handles, tight, walks=25 if name == "pg18" else 10)
+    return StoreEntry(handles, tight, walks=15 if name == "pg18" else 10)
 
 
 STORES: dict[str, StoreEntry] = {
@@ -154,10 +154,10 @@ STORES: dict[str, StoreEntry] = {
     "sqlite": StoreEntry(
         sqlite,
         tight_sqlite,
-        walks=200,
+        walks=120,
         faults=[*IN_SQLITE, *IN_SQL, *OF_AUDIT_IN_SQL, *HISTORY_IN_SQL],
     ),
-    "redis": StoreEntry(redis, tight_redis, walks=80),
+    "redis": StoreEntry(redis, tight_redis, walks=50),
     "nats": StoreEntry(nats, tight_nats, fake_clock=False),
     **{name: postgres(name) for name in postgres_servers.FACTORIES},
 }
