@@ -23,7 +23,7 @@ TURN: Wait = 50  # of the clock, in that time
 
 async def seed_shop(url: str) -> None:
     """Fill the empty store at this URL, with the clock of the past. It takes about a second, and
-    the jobs are the same each time, except for the time."""
+    the jobs are much the same each time."""
     app, clock = shop_app(url), PastClock(DAY)
     async with app.using(url, clock=clock):
         store = await app.open_store()
