@@ -6,8 +6,11 @@ import ipaddress
 import os
 import secrets
 
+from mita import Mita
+from mita.errors import StoreMissing
+
 from .argtypes import port
-from .context import open_app, store_text
+from .context import CHOOSE, open_app, store_text
 from .defaults import chosen_app
 from .logs import LEVELS, write_logs
 from .parser import Commands
@@ -66,7 +69,7 @@ async def _serve(options: argparse.Namespace, screen: Screen) -> None:
     token = secrets.token_urlsafe(TOKEN_BYTES) if is_new else token
     target = options.target or options.app or chosen_app()
     async with open_app(options, target, create=False) as app:
-        await app.queues()  # a store that is missing is told now
+        await _check_store(app)
         site = dashboard(
             app,
             token=token,
@@ -82,6 +85,14 @@ async def _serve(options: argparse.Namespace, screen: Screen) -> None:
         if is_new:
             screen.print_stderr(f"the token, printed only now: {token}")
         await serve_until_stopped(site, listener, options.log_level)
+
+
+async def _check_store(app: Mita) -> None:
+    """Raise `StoreMissing`, with advice, if there is no store: it is told before the start."""
+    try:
+        await app.queues()
+    except StoreMissing as error:
+        raise StoreMissing(f"{error}: {CHOOSE}") from error
 
 
 def is_loopback(host: str) -> bool:

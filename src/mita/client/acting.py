@@ -91,7 +91,7 @@ class AuditRecorder:
 
     @contextmanager
     def acting(self, actor: Actor | None) -> Iterator[None]:
-        """Note who acts, until the end of the block, in this task and in those that it starts."""
+        """Note who acts, until the end of the block, in this task and tasks that it starts."""
         with noted(_Acting(self, actor, ACTING.get())):
             yield
 

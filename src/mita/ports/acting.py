@@ -11,7 +11,7 @@ ACTING: ContextVar[Any] = ContextVar("mita_acting", default=None)
 
 @contextmanager
 def noted(acting: Any) -> Iterator[None]:
-    """Note who acts, until the end of the block, for this task and those that it starts. None:
+    """Note who acts, until the end of the block, for this task and the tasks that it starts. None:
     nobody, whatever was noted before."""
     token = ACTING.set(acting)
     try:

@@ -16,7 +16,7 @@ _ID = attrgetter("id")
 
 
 def record_audit(context: MemoryContext, entries: Sequence[AuditEntry]) -> None:
-    """Add entries, and delete those that are too many or too old."""
+    """Add entries, and delete the entries that are too many or too old."""
     log = context.state.audit
     for entry in entries:
         at = bisect_left(log, entry.id, key=_ID)

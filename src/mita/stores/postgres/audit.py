@@ -11,7 +11,7 @@ from .server.arrays import blobs, storable, texts
 
 
 def record_audit(_: PostgresContext, entries: Sequence[AuditEntry]) -> RoundTrips[None]:
-    """Add entries, and delete those that are too many or too old."""
+    """Add entries, and delete the entries that are too many or too old."""
     yield RoundTrip(
         query(
             "record_audit",

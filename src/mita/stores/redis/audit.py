@@ -12,7 +12,7 @@ from .context import RedisContext
 
 
 async def record_audit(context: RedisContext, entries: Sequence[AuditEntry]) -> None:
-    """Add entries, and delete those that are too many or too old."""
+    """Add entries, and delete the entries that are too many or too old."""
     args = [
         part
         for entry in entries

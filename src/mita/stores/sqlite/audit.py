@@ -11,7 +11,7 @@ from .context import SqliteContext
 
 
 def record_audit(context: SqliteContext, entries: Sequence[AuditEntry]) -> None:
-    """Add entries, and delete those that are too many or too old."""
+    """Add entries, and delete the entries that are too many or too old."""
     for entry in entries:
         context.run(
             "record_audit",
