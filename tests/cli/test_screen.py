@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from mita.cli.argtypes import duration
-from mita.cli.format import relative
 from mita.cli.progress import ProgressBar
 from mita.cli.screen import Screen
 from mita.cli.table import Column, Table, draw, fitted
+from mita.rules.words import relative
 
 from .conftest import Run
 

@@ -8,12 +8,12 @@ from mita.client.filters import FILTERS
 from mita.errors import UsageError
 from mita.model.outcome import Answer
 from mita.model.record import BulkResult
+from mita.rules.words import counted
 
 from .answers import counted_in_words
 from .argtypes import rate
 from .context import CommandContext
 from .exits import CommandRefused, Exit
-from .format import counted
 from .parser import Parser
 from .progress import ProgressBar
 from .screen import Report

@@ -17,13 +17,13 @@ from mita.model.record import BulkResult, DisplayState
 from mita.printable import shell_command
 from mita.rules.bulk import REFUSED_ANSWER
 from mita.rules.own_tasks import BULK_QUEUE
+from mita.rules.words import brief, clock, counted, first_line, per_second
 
 from .answers import counted_in_words
 from .argtypes import count, named_arguments
 from .bulk import DOING, ask, found
 from .context import CommandContext, store_command
 from .exits import Exit, NotFound
-from .format import brief, clock, counted, first_line, per_second
 from .parser import Commands, Parser
 from .progress import ProgressBar
 from .screen import Report, plain

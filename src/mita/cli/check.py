@@ -7,12 +7,12 @@ import asyncio
 from mita import Mita
 from mita.errors import MitaError, StoreError, StoreMissing, UsageError
 from mita.model.view import Finding, Health, WorkerView
+from mita.rules.words import counted
 
 from .argtypes import duration
 from .context import location, open_app
 from .defaults import shown_settings
 from .exits import Exit, exit_of
-from .format import counted
 from .loading import load
 from .parser import Commands
 from .screen import Report, Screen, listed

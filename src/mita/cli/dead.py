@@ -7,11 +7,11 @@ from mita.errors import UsageError
 from mita.model.dead_group import DeadGroup
 from mita.printable import shell_command
 from mita.rules.claim_size import CALL_JOBS
+from mita.rules.words import clock, counted, relative, sparkline
 
 from .argtypes import NO_GROUP, count
 from .context import CommandContext, store_command
 from .exits import NotFound
-from .format import clock, counted, relative, sparkline
 from .inspect import indented
 from .parser import Commands
 from .screen import Report

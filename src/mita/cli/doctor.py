@@ -11,10 +11,10 @@ from mita.rules.explain.waiting import CLOCK_TOLERANCE_MS
 from mita.rules.flow import FLOW_TASKS
 from mita.rules.readable import UNREADABLE
 from mita.rules.sealed import is_sealed, key_of
+from mita.rules.words import counted
 
 from .context import CommandContext, location, store_command, store_text
 from .exits import Exit
-from .format import counted
 from .parser import Commands
 from .screen import Report, listed
 from .table import Table

@@ -6,8 +6,8 @@ from typing import Any
 from mita.model.record import WITHHELD, DisplayState, JobRecord
 from mita.model.time import SECOND
 from mita.rules.display import span
+from mita.rules.words import clock, relative
 
-from .format import clock, relative
 from .table import Column, Table
 
 

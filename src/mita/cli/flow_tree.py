@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from mita.model.record import DisplayState, FlowRecord, FlowStep
 from mita.rules.flow import step_id
-
-from .format import brief
+from mita.rules.words import brief
 
 _FOLDED_STEPS = 12  # more steps of one task side by side are folded
 _NAMED_STEPS = 3  # of a folded state: as many have lines of their own

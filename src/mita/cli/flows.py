@@ -8,12 +8,12 @@ from mita.errors import UsageError
 from mita.model.outcome import Answer
 from mita.model.record import DisplayState, FlowRecord
 from mita.rules.flow import FLOW_TASK
+from mita.rules.words import brief, clock, counted, first_line, length
 
 from .argtypes import count
 from .context import CommandContext, store_command
 from .exits import NotFound
 from .flow_tree import FlowTree
-from .format import brief, clock, counted, first_line, length
 from .parser import Commands
 from .screen import Report, listed, plain
 from .table import Column, Table

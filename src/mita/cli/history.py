@@ -10,10 +10,10 @@ from mita.errors import UsageError
 from mita.model.history import HistoryPoint
 from mita.model.time import HOUR, MINUTE, SECOND, Wait
 from mita.rules.history import begin
+from mita.rules.words import brief, counted, sparkline
 
 from .argtypes import duration
 from .context import CommandContext, store_command
-from .format import brief, counted, sparkline
 from .parser import Commands
 from .screen import Report
 from .table import Column, Table

@@ -6,6 +6,7 @@ from typing import Any
 from mita.client.filters import FILTERS
 from mita.model.record import WITHHELD, DisplayState, JobRecord
 from mita.rules.failures import failure
+from mita.rules.words import clock, first_line, length, progress, relative, when
 
 from . import raw
 from .argtypes import count, failure_group
@@ -13,7 +14,6 @@ from .context import CommandContext, store_command
 from .durable import due_text, durable_parts
 from .exits import NotFound
 from .flows import is_flow, show_flow
-from .format import clock, first_line, length, progress, relative, when
 from .ids import STEP_DIGITS
 from .parser import Commands, Parser
 from .screen import Report, listed, plain

@@ -12,10 +12,10 @@ from mita.model.gate import StoredLimit
 from mita.model.limits import Rate
 from mita.model.view import ResourceView
 from mita.rules.display import as_datetime, limit_text, rate_text
+from mita.rules.words import relative
 
 from .argtypes import count, rate
 from .context import CommandContext, store_command
-from .format import relative
 from .limit_data import limit_data, seconds_between_starts
 from .parser import Commands, Parser, reason_option
 from .queues import queues_of_key, unknown_queue

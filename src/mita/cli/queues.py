@@ -14,9 +14,9 @@ from mita.model.time import SECOND
 from mita.model.view import JobFilter, QueueView, WorkerView
 from mita.rules.display import as_datetime, limit_text, span
 from mita.rules.matching import SHOWN_OF_QUEUED
+from mita.rules.words import clock, per_second, relative
 
 from .context import CommandContext, store_command
-from .format import clock, per_second, relative
 from .limit_data import limit_data
 from .parser import Commands, reason_option, time_options
 from .screen import Report, listed

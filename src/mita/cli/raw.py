@@ -8,10 +8,10 @@ import msgspec
 
 from mita.errors import UsageError
 from mita.rules.readable import UNREADABLE
+from mita.rules.words import counted
 
 from .context import CommandContext, namespace_of, store_text
 from .exits import NotFound
-from .format import counted
 from .screen import Report
 
 

@@ -11,11 +11,11 @@ from mita.model.outbox import OutboxRow
 from mita.ports.outbox import JobOutbox
 from mita.ports.outbox_table import DIALECTS, create_sql
 from mita.rules.display import span
+from mita.rules.words import counted
 
 from .context import CommandContext, open_app, store_command, store_text
 from .defaults import chosen_app
 from .exits import Exit, NotFound
-from .format import counted
 from .logs import LEVELS, write_logs
 from .parser import Commands
 from .screen import Report, Screen

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from mita.errors import UsageError
+from mita.rules.words import counted
 
 from .exits import Exit
-from .format import counted
 from .signals import on_stop
 from .supervisor import HURRY, STOP, Child, how_it_ended
 

@@ -6,11 +6,11 @@ from typing import Any, get_args
 from mita.client.repeat_spec import RepeatChoices
 from mita.errors import UsageError
 from mita.model.pattern import All, Cron, Every, Overlap, Pattern
+from mita.rules.words import clock
 
 from .argtypes import count, duration, moment
 from .context import CommandContext, store_command
 from .enqueue import named_task
-from .format import clock
 from .parser import Commands, reason_option
 from .screen import Report
 

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 from datetime import datetime
 
 from mita.model.record import BackfillResult
+from mita.rules.words import counted
 
 from .context import CommandContext, store_command
-from .format import counted
 from .parser import Commands, reason_option
 from .progress import ProgressBar
 from .repeat_fires import known

@@ -13,11 +13,11 @@ from mita.ports.clock import SystemClock
 from mita.rules.display import as_datetime
 from mita.rules.schedule.cron import zone
 from mita.rules.schedule.times import pattern_in_words
+from mita.rules.words import counted, relative
 
 from .argtypes import count, duration
 from .context import CommandContext, store_command
 from .exits import NotFound
-from .format import counted, relative
 from .parser import Commands
 from .screen import Report, Screen, listed
 

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from mita.model.record import RepeatRecord
+from mita.rules.words import relative
 
 from . import repeat_add, repeat_backfill, repeat_fires
 from .context import CommandContext, store_command
 from .exits import Exit
-from .format import relative
 from .parser import Commands, reason_option
 from .repeat_fires import known
 from .screen import Report

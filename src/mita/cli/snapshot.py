@@ -9,9 +9,9 @@ from mita.model.record import DisplayState, JobRecord
 from mita.model.view import QueueView, WorkerView
 from mita.rules.display import span
 from mita.rules.explain.waiting import CLOCK_TOLERANCE_MS
+from mita.rules.words import bar, brief, counted, per_second, progress
 
 from .context import CommandContext, store_text
-from .format import bar, brief, counted, per_second, progress
 from .inspect import job_data
 from .queues import (
     NO_QUEUES,

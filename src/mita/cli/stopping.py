@@ -16,9 +16,9 @@ from types import FrameType
 from typing import Self
 
 from mita.engine.worker import Worker
+from mita.rules.words import counted
 
 from .exits import Exit
-from .format import counted
 from .shutdown import end_process
 from .signals import stop_signals
 from .supervisor import HURRY

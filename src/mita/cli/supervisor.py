@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import Any
 
 from mita.ports.backoff import Backoff
+from mita.rules.words import counted
 
 from .exits import Exit
-from .format import counted
 from .signals import on_stop
 
 log = logging.getLogger("mita.cli")

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from mita import Mita
 from mita.engine.worker import Worker
 from mita.errors import UsageError
+from mita.rules.words import counted
 from mita.settings import Address
 
 from .argtypes import count, duration, names
 from .context import location, open_app
 from .defaults import chosen_app, fill_worker_options
 from .exits import Exit, kind
-from .format import counted
 from .gc_tuning import freeze_startup_objects
 from .logs import LEVELS, write_logs
 from .parser import Commands

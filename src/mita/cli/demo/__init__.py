@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from mita import Mita
-from mita.cli.format import counted
 from mita.cli.parser import Commands
 from mita.cli.screen import Report, Screen
 from mita.cli.table import Column, Table
 from mita.errors import UsageError
 from mita.model.record import JobRecord
+from mita.rules.words import counted
 
 from .commands import mita_command, url_of
 from .feed import Feed
