@@ -45,13 +45,28 @@ def _counting(counter: str) -> str:
     return ", ".join(f"{name} = {name} + ({counter} = '{name}')" for name in COUNTERS)
 
 
-# Of each priority so many jobs as are wanted in all: SQLite has no limit per group.
-_FIRST_OF_A_PRIORITY = """
-      select * from (
-        select seq, priority, due from _mita_job indexed by _mita_ready
-        where state = {state} and queue = :queue and priority = {priority} and fair is null
-          and due <= :now
-        order by due, seq limit :limit)"""
+def _highest_priority(queue: str, below: str) -> str:
+    """The highest priority of the queued jobs of a queue that fulfils the condition `below`."""
+    return (
+        "(select priority from _mita_job indexed by _mita_ready "  # noqa: S608
+        f"where state = {_text(State.QUEUED)} and queue = {queue} "
+        f"and priority >= {PRIORITIES[0]} and priority {below} order by priority desc limit 1)"
+    )
+
+
+# The priorities in use, the highest first, and a null at the end. They are found by a search in the
+# index for each of them, so the cost does not grow with the jobs or with the possible priorities.
+_ANY_PRIORITY, _NEXT_PRIORITY = f"<= {PRIORITIES[-1]}", "< p.priority"
+_PRIORITIES_IN_USE = f"""
+  select {_highest_priority(":queue", _ANY_PRIORITY)}
+  union all
+  select {_highest_priority(":queue", _NEXT_PRIORITY)}
+  from p where p.priority is not null"""  # noqa: S608
+_QUEUES_AND_PRIORITIES = f"""
+  select q.name, {_highest_priority("q.name", _ANY_PRIORITY)} from _mita_queue as q
+  union all
+  select p.queue, {_highest_priority("p.queue", _NEXT_PRIORITY)}
+  from p where p.priority is not null"""  # noqa: S608
 
 FILLED_IN = {
     **{state.value: _text(state) for state in State},
@@ -66,13 +81,10 @@ FILLED_IN = {
     **{f"kind_{kind}": _text(kind) for kind in TimelineKind},
     "active": _text(RepeatState.ACTIVE),
     "paused": _text(RepeatState.PAUSED),
-    "priorities": ", ".join(f"({priority})" for priority in reversed(PRIORITIES)),
+    "priorities_in_use": _PRIORITIES_IN_USE,
+    "queues_and_priorities": _QUEUES_AND_PRIORITIES,
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),
-    "first_of_each_priority": "\n      union all".join(
-        _FIRST_OF_A_PRIORITY.format(state=_text(State.QUEUED), priority=priority)
-        for priority in PRIORITIES
-    ),
     "latest": str(LATEST),
     "arrivals_from": _text(ARRIVAL),
     "arrivals_to": _text(ARRIVAL[:-1] + chr(ord(ARRIVAL[-1]) + 1)),

@@ -4,12 +4,12 @@
 -- lock. Beside a handler that keeps the processor busy, each row would wait up to 5 ms for it.
 -- There is no "order by": for each priority the index is read in the order (due, seq). A sort would
 -- read the whole backlog. A queue that has groups is claimed by `claim_groups` instead.
+with recursive p (priority) as ({priorities_in_use})
 select json_group_array({claim_row})
 from (
   select j.*
-  from (values {priorities}) as p
-  cross join _mita_job as j indexed by _mita_ready
-  where j.state = {queued} and j.queue = :queue and j.priority = p.column1 and j.fair is null
+  from p cross join _mita_job as j indexed by _mita_ready
+  where j.state = {queued} and j.queue = :queue and j.priority = p.priority and j.fair is null
     and j.due <= :now
   limit :limit
 )

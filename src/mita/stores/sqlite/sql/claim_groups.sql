@@ -5,21 +5,13 @@
 -- Out: how many jobs of a group were read at most; a list of
 -- [priority, its virtual time, group (null: none), virtual time of the group,
 -- [[due, seq, weight], …]].
-with recursive p (priority) as (
-  select priority from (
-    select priority from _mita_job indexed by _mita_ready
-    where state = {queued} and queue = :queue order by priority limit 1)
-  union all
-  select (select priority from _mita_job indexed by _mita_ready
-          where state = {queued} and queue = :queue and priority > p.priority
-          order by priority limit 1)
-  from p where p.priority is not null
+with recursive p (priority) as ({priorities_in_use}
 ), g (priority, fair) as materialized (
   select p.priority, (
     select fair from _mita_job indexed by _mita_ready
     where state = {queued} and queue = :queue and priority = p.priority and fair is not null
     order by fair limit 1)
-  from p where p.priority between {lowest_priority} and {highest_priority}
+  from p where p.priority is not null
   union all
   select g.priority, (
     select fair from _mita_job indexed by _mita_ready

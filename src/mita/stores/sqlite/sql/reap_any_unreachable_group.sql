@@ -1,10 +1,11 @@
 -- Whether a job of a group has a due time beyond all others, so that no claim would ever find it.
 -- In: queue.  Out: 1 or 0.
-with recursive g (priority, fair) as (
-  select p.column1, (
+with recursive p (priority) as ({priorities_in_use}
+), g (priority, fair) as (
+  select p.priority, (
     select min(fair) from _mita_job indexed by _mita_ready
-    where state = {queued} and queue = :queue and priority = p.column1 and fair is not null)
-  from (values {priorities}) as p
+    where state = {queued} and queue = :queue and priority = p.priority and fair is not null)
+  from p
   union all
   select g.priority, (
     select min(fair) from _mita_job indexed by _mita_ready
