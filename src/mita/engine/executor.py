@@ -123,7 +123,7 @@ class Executor(HeldRuns):
         self._is_start_scheduled = False
         slots = 0 if self._leaving else self._slots
         now = time.monotonic()
-        start, since, done = None, 0.0, self._task_done
+        start, since, done, context = None, 0.0, self._task_done, self._clean_context
         while self.waiting and self._running < slots:
             execution = self.waiting.popleft()
             claim, task = execution.claim, execution.task
@@ -152,7 +152,9 @@ class Executor(HeldRuns):
                 self._start_on_thread(execution)
             else:
                 run = run_async if task.is_async else self._processes.run
-                execution.handler = self._make_task(run(execution, done), name=claim.id)
+                execution.handler = self._make_task(
+                    run(execution, done), name=claim.id, context=context.copy()
+                )
 
     def _start_on_thread(self, execution: Execution) -> None:
         execution.started = True

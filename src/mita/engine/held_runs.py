@@ -4,6 +4,7 @@ import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from contextvars import copy_context
 
 from mita.model.ending import Ending, Interrupted
 from mita.model.outcome import Settlement
@@ -23,6 +24,9 @@ class HeldRuns(ABC):
     def __init__(self, keep: Retention, threads: ThreadPool) -> None:
         self._retention, self._threads = keep, threads
         self._make_task = task_maker(asyncio.get_running_loop())
+        # every run gets a copy of this one: the current context may be that of another run, whose
+        # handler has set variables in it
+        self._clean_context = copy_context()
         self.changed = asyncio.Event()
         self.ended: list[Settlement] = []  # not settled in the store yet
         self.waiting: deque[Execution] = deque()  # claimed, without a slot yet
@@ -67,7 +71,9 @@ class HeldRuns(ABC):
                 if execution.reports is None:
                     self._finish(execution, left_behind.ending(execution))
                 else:
-                    self._make_task(self._finish_with_progress(execution), name=execution.claim.id)
+                    finishing = self._finish_with_progress(execution)
+                    context = self._clean_context.copy()
+                    self._make_task(finishing, name=execution.claim.id, context=context)
 
     async def _finish_with_progress(self, execution: Execution) -> None:
         """Write the last progress of a handler on a thread first: its next run continues there."""

@@ -2,19 +2,18 @@
 providers. Tasks without these never come here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from mita.errors import UsageError
 from mita.tasks.depends import Need, Provider
 from mita.tasks.injection import Injection
 
 from .execution import Execution
 from .generators import begin, begin_async, end, end_async
 from .loop_host import LoopHost
-from .shared_values import MISSING, ProcessValues, SharedValues
+from .shared_values import MISSING, ProcessValues, SharedValues, drive
 
 T = TypeVar("T")
 
@@ -251,14 +250,3 @@ def call_injected(
     execution.injected = run = InjectedRun(execution, injection, side)
     called = run.call(args, kwargs)
     return called if execution.task.is_async else drive(called)
-
-
-def drive(coro: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits for an event loop."""
-    try:
-        coro.send(None)
-    except StopIteration as ended:
-        value: T = ended.value
-        return value
-    coro.close()
-    raise UsageError("something async was called where there is no event loop")

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from mita import errors, traces
@@ -48,10 +49,9 @@ from .frames import (
     read_values,
     to_child,
 )
-from .injected import drive
 from .run import run_sync
 from .run_context import RunContext, Stop
-from .shared_values import ProcessValues
+from .shared_values import ProcessValues, drive
 
 T = TypeVar("T")
 
@@ -236,7 +236,7 @@ class Handlers:
         while (run := self._todo.get()) is not None:
             self._connection.send(RunBegan())
             with traces.carrying(run.headers):
-                ending = self._run(run)
+                ending = copy_context().run(self._run, run)  # what the handler sets ends with it
             self._connection.send(RunEnded(ending))
         drive(self._context.shared.close())
 

@@ -3,15 +3,18 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from contextvars import copy_context
+from typing import Any, TypeVar
 
-from mita.errors import MitaError
+from mita.errors import MitaError, UsageError
 from mita.tasks.depends import Need, Provider
 from mita.tasks.injection import Wiring
 
 from .generators import begin, begin_async, end, end_async
 from .loop_host import LoopHost, Outcome
+
+T = TypeVar("T")
 
 log = logging.getLogger("mita.worker")
 
@@ -29,6 +32,8 @@ class SharedValues:
         self._making: dict[Callable[..., Any], asyncio.Task[Outcome]] = {}
         self._opened: list[tuple[Provider, Any]] = []
         self._host: LoopHost | None = None
+        # values are made in it, and not in the context of the run that first needs one
+        self._clean_context = copy_context()
         self._is_closing = False
 
     def override(self, fn: Callable[..., Any], value: Any) -> None:
@@ -67,7 +72,8 @@ class SharedValues:
             return self._made[fn]
         if fn not in self._making:
             # a task of its own: it goes on if the run that needs it is stopped
-            self._making[fn] = asyncio.create_task(self._make(provider))
+            making, context = self._make(provider), self._clean_context.copy()
+            self._making[fn] = context.run(asyncio.create_task, making)
         value, error = await asyncio.shield(self._making[fn])
         if error is not None:
             raise error
@@ -163,7 +169,8 @@ class ProcessValues(SharedValues):
         """See `SharedValues`."""
         if provider.fn not in self._made:
             needs = await self._needs(provider)
-            self._made[provider.fn] = await self._enter(provider, needs)
+            entering = self._enter(provider, needs)
+            self._made[provider.fn] = self._clean_context.run(drive, entering)
         return self._made[provider.fn]
 
     async def _called(self, call: Callable[[], Any]) -> Any:
@@ -171,4 +178,15 @@ class ProcessValues(SharedValues):
 
     async def close(self) -> None:
         """See `SharedValues`."""
-        await self._close()
+        self._clean_context.run(drive, self._close())
+
+
+def drive(coro: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits for an event loop."""
+    try:
+        coro.send(None)
+    except StopIteration as ended:
+        value: T = ended.value
+        return value
+    coro.close()
+    raise UsageError("something async was called where there is no event loop")

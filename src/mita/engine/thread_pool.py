@@ -2,10 +2,10 @@
 does not end."""
 
 import asyncio
-import contextvars
 import queue
 import threading
 from collections import deque
+from contextvars import Context
 
 from mita.model.ending import Ending
 
@@ -44,10 +44,11 @@ class ThreadPool:
             self._queue.put(None)
 
     def _work(self) -> None:
-        context, name = contextvars.copy_context(), threading.current_thread().name
+        name = threading.current_thread().name
         while (execution := self._queue.get()) is not None:
             self.running[name] = execution
-            ending = context.copy().run(run_sync, execution)
+            # a new context: that of the thread may be a copy of another run's
+            ending = Context().run(run_sync, execution)
             del self.running[name]
             self._endings.append((execution, ending))
             if not self._is_collecting:  # one call on the loop collects all endings until then
