@@ -94,14 +94,14 @@ class Bench:
             figure.share = round(statistics.median_low(shares), 1)
         return figure
 
-    def drain_beside(self, figure: Figure, want: Drain) -> Figure:
-        """Like `drain`, followed each time by a drain without scheduled jobs. The figure has the
+    def drain_beside(self, figure: Figure, want: Drain, plain: Drain) -> Figure:
+        """Like `drain`, followed each time by a plain drain with one worker. The figure has the
         median ratio of these pairs."""
         drains, against = [], []
         for drained in self._drains(want, figure.processes):
             drains.append(drained)
-            [plain] = self._drains(replace(want, scheduled=0, repeat=1), figure.processes)
-            against.append(drained.rate / plain.rate)
+            [other] = self._drains(replace(plain, repeat=1), 1)
+            against.append(drained.rate / other.rate)
         self._filled(figure, want, drains)
         figure.against = round(statistics.median_low(against), 3)
         return figure
@@ -208,6 +208,18 @@ class Bench:
                 "over"
             )
         return figure
+
+    def with_jobs(self, jobs: int, role: str, **brief: Any) -> tuple[Any, int | None, Noise]:
+        """What a role answers about a store in which this many jobs wait, and the bytes that
+        the store takes."""
+        with self.scene(jobs) as scene:
+            scene.load(jobs)
+            scene.place.settle()
+            scene.calm()
+            size = scene.place.size()
+            with Window() as window:
+                answer = scene.ask(role, core=self.lab.core, **brief)
+        return answer, size, noise(window)
 
     def bloat(self, figure: Figure, jobs: int, task: str, beside: str = "") -> Figure:
         """The cost of a claimed job after more and more jobs have been processed."""

@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
@@ -24,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .markdown import table
 from .servers import Engine, Nats, NoServer, Postgres, Redis, Sqlite
 
 SCRIPTS = Path(__file__).parent / "chain_peers"
@@ -34,11 +36,17 @@ WORKER_START_S = 3.0  # until a worker has surely imported its code and connecte
 
 
 class System(NamedTuple):
-    """A queue on an engine. `requirements` are those of its environment; none: this one."""
+    """A queue on an engine. `requirements` are those of its environment; none: this one. A script
+    that ends with `.cjs` is run by Node, and its requirements are packages of npm."""
 
     engine: str
     script: str
     requirements: tuple[str, ...] = ()
+
+    @property
+    def is_node(self) -> bool:
+        """Whether Node runs it."""
+        return self.script.endswith(".cjs")
 
 
 REDIS_PY = ("redis==8.1.0", "hiredis==3.5.0")
@@ -52,6 +60,7 @@ SYSTEMS = {
     ),
     "dramatiq": System("redis", "dramatiq_chains.py", ("dramatiq==2.2.1", *REDIS_PY)),
     "rq": System("redis", "rq_chains.py", ("rq==2.12.0", *REDIS_PY)),
+    "bullmq": System("redis", "bullmq_chains.cjs", ("bullmq@6.7.0", "ioredis@6.0.0")),
 }
 ENGINES: dict[str, Callable[[], Engine]] = {
     "sqlite": Sqlite,
@@ -61,17 +70,23 @@ ENGINES: dict[str, Callable[[], Engine]] = {
 }
 
 
-def python_of(name: str, system: System) -> str:
-    """The interpreter of a system's environment, which is made once."""
+def interpreter_of(name: str, system: System) -> str:
+    """The program that runs the scripts of a system. Its environment is made once."""
     if not system.requirements:
         return sys.executable
     folder = (BUILD / name).absolute()
+    program = "node" if system.is_node else str(folder / "bin/python")
     if not (folder / "ok").exists():
-        venv.create(folder, clear=True, with_pip=True)
-        install = [str(folder / "bin/pip"), "install", "-q", "--no-input", *system.requirements]
-        subprocess.run(install, check=True)
+        if system.is_node:
+            folder.mkdir(parents=True, exist_ok=True)
+            install = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix"]
+            subprocess.run([*install, str(folder), *system.requirements], check=True)
+        else:
+            venv.create(folder, clear=True, with_pip=True)
+            install = [str(folder / "bin/pip"), "install", "-q", "--no-input"]
+            subprocess.run([*install, *system.requirements], check=True)
         (folder / "ok").write_text("\n".join(system.requirements))
-    return str(folder / "bin/python")
+    return program
 
 
 @contextmanager
@@ -108,7 +123,7 @@ def cpu_of_children() -> float:
 def measured(name: str, engine: Engine, workload: str, count: int) -> dict[str, Any]:
     """One measurement: steps per second, and CPU of worker and loader in ms per step."""
     system = SYSTEMS[name]
-    python, script = python_of(name, system), str(SCRIPTS / system.script)
+    program, script = interpreter_of(name, system), str(SCRIPTS / system.script)
     with tempfile.TemporaryDirectory() as folder:
         place = engine.open(Path(folder))
         try:
@@ -117,10 +132,11 @@ def measured(name: str, engine: Engine, workload: str, count: int) -> dict[str, 
                 "CHAINS_URL": place.url,
                 "CHAINS_FILE": f"{folder}/done",
                 "CHAINS_LINKS": str(LINKS),
+                "NODE_PATH": str((BUILD / name / "node_modules").absolute()),
             }
             before = cpu_of_children()
-            with worker([python, script, "work", "0"], environment):
-                load = [python, script, workload, str(count)]
+            with worker([program, script, "work", "0"], environment):
+                load = [program, script, workload, str(count)]
                 ran = subprocess.run(
                     load, env=environment, cwd=SCRIPTS, capture_output=True, text=True, check=False
                 )
@@ -137,21 +153,36 @@ def measured(name: str, engine: Engine, workload: str, count: int) -> dict[str, 
     }
 
 
-def table(figures: dict[str, dict[str, list[dict[str, Any]]]]) -> str:
+Runs = dict[str, dict[str, list[dict[str, Any]]]]  # by system and workload
+WORKLOADS = {"chain": f"chains of {LINKS}", "group": "group with a callback"}
+
+
+def medians(figures: Runs) -> str:
     """The medians as a table in Markdown."""
-    workloads = (f"chains of {LINKS}", "group with a callback")
-    cells = [cell for one in workloads for cell in (f"{one}, steps/s", "CPU ms/step")]
-    lines = [f"| | {' | '.join(cells)} |", "|---|---|---|---|---|"]
+    head = [cell for one in WORKLOADS.values() for cell in (f"{one}: steps/s", "CPU per step")]
+    rows = []
     for name, by_workload in figures.items():
-        cells = [name]
-        for workload in ("chain", "group"):
+        cells = [f"**{name}**" if name.startswith("mita") else name]
+        for workload in WORKLOADS:
             runs = by_workload.get(workload, [])
             wrong = "" if all(run["ok"] for run in runs) else " (!)"
-            for key, shape in (("rate", "{:,.0f}"), ("cpu_ms", "{:.2f}")):
+            for key, shape in (("rate", "{:,.0f}"), ("cpu_ms", "{:.2f} ms")):
                 median = statistics.median(run[key] for run in runs) if runs else None
                 cells.append("-" if median is None else shape.format(median) + wrong)
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+        rows.append(cells)
+    return table(["", *head], rows)
+
+
+def readings(figures: Runs) -> str:
+    """All readings as a table in Markdown."""
+    rows = [
+        [
+            name,
+            *(" · ".join(f"{run['rate']:,.0f}" for run in found.get(one, ())) for one in WORKLOADS),
+        ]
+        for name, found in figures.items()
+    ]
+    return table(["steps/s", *WORKLOADS.values()], rows)
 
 
 def main() -> None:
@@ -170,10 +201,13 @@ def main() -> None:
     if unknown := set(names) - SYSTEMS.keys():
         parser.error(f"no system {', '.join(sorted(unknown))}: there are {', '.join(SYSTEMS)}")
     BUILD.mkdir(parents=True, exist_ok=True)
-    figures: dict[str, dict[str, list[dict[str, Any]]]] = {name: {} for name in names}
+    figures: Runs = {name: {} for name in names}
     engines: dict[str, Engine] = {}
     for turn in range(chosen.repeat):
         for name in names:
+            if SYSTEMS[name].is_node and shutil.which("npm") is None:
+                print(f"{name}: needs node and npm, which are not installed", file=sys.stderr)
+                continue
             kind = SYSTEMS[name].engine
             try:
                 engine = engines[kind] = engines.get(kind) or ENGINES[kind]()
@@ -187,7 +221,9 @@ def main() -> None:
             Path(chosen.json).write_text(json.dumps(figures, indent=1))
     for engine in engines.values():
         engine.close()
-    print(table(figures))
+    print(medians(figures))
+    print()
+    print(readings(figures))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """python -m benchmarks.page: put the figures of a run, and of a run beside other queues, into the
 docs.
 
-    python -m benchmarks.page --figures build/full.json --peers build/peers.json
+    python -m benchmarks.page --figures build/full.json --peers build/peers.json \\
+        --chains build/chains/chains.json
 
 Tables go between marks in the pages (`<!-- figures -->` to `<!-- /figures -->`), plots into
 docs/pictures."""
@@ -11,7 +12,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from . import beside
+from . import beside, chains
 from .figures import Figure, Report
 from .markdown import filled, table
 from .plots import NAMES, draw_all
@@ -43,6 +44,9 @@ def main() -> None:
         metavar="JSON",
         help="runs of the harness with other queues",
     )
+    parser.add_argument(
+        "--chains", type=Path, metavar="JSON", help="a run of `python -m benchmarks.chains`"
+    )
     options = parser.parse_args()
     parts: dict[str, str] = {}
     if options.figures:
@@ -58,6 +62,9 @@ def main() -> None:
         }
         PICTURES.mkdir(parents=True, exist_ok=True)
         (PICTURES / "peers.svg").write_text(str(beside.plot(runs)), encoding="utf-8")
+    if options.chains:
+        runs = json.loads(options.chains.read_text())
+        parts |= {"chains": chains.medians(runs), "chains-readings": chains.readings(runs)}
     for page in PAGES:
         page.write_text(filled(page.read_text(), parts))
 

@@ -9,7 +9,7 @@ import random
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,13 @@ from prometheus_client import CollectorRegistry
 from mita import JobEvent, Mita, MitaError
 from mita.cli.gc_tuning import freeze_startup_objects
 
+from . import looks
 from .firing import fire_many
-from .record import GATE, LOADED, MISSED, Record
+from .loading import BULK_JOBS, Load, Loader
+from .record import GATE, MISSED, Record
 from .worker_app import QUEUE, TEXT, build, maker
 
-BULK = 1000
-IN_FLIGHT = 4  # batches that are being stored at once while the store is loaded
-_FAR = 3600.0  # how far in the future jobs are due that must not run
 _ORPHAN = 1.0  # between two checks whether the parent process is alive
-
-
-class Load(Struct, frozen=True, kw_only=True):
-    """Jobs to be stored. `scheduled`: they are due after the end of the run."""
-
-    jobs: int
-    first: int = 0
-    task: str = "noop"
-    scheduled: bool = False
 
 
 class Brief(Struct, frozen=True, kw_only=True):
@@ -72,25 +62,9 @@ Role = Callable[[Stage], Coroutine[Any, Any, object]]
 
 
 async def load(stage: Stage) -> None:
+    loader = Loader(stage.app, stage.tasks, stage.record, stage.brief.jobs)
     for each in stage.brief.loads:
-        starts = iter(range(0, each.jobs, BULK))
-        await asyncio.gather(*(_load_some(stage, each, starts) for _ in range(IN_FLIGHT)))
-
-
-async def _load_some(stage: Stage, each: Load, starts: Iterator[int]) -> None:
-    """Store batches until there are none left: the next is built while the store writes the ones
-    before it."""
-    for start in starts:
-        last = min(start + BULK, each.jobs)
-        # each thousand has another due second; a run of one would be recorded in the spare entry
-        if each.scheduled:
-            make = maker(stage.tasks, each.task, _FAR + start // BULK)
-            calls = [make(stage.brief.jobs) for _ in range(start, last)]
-        else:
-            make = maker(stage.tasks, each.task)
-            calls = [make(each.first + i) for i in range(start, last)]
-        await stage.app.enqueue_many(calls)
-        stage.record.head[LOADED] += last - start
+        await loader.load(each)
 
 
 async def work(stage: Stage) -> object:
@@ -181,11 +155,11 @@ async def one(stage: Stage) -> object:
 async def bulk(stage: Stage) -> object:
     """Enqueue a thousand jobs at a time; building the calls is included."""
     make = maker(stage.tasks, "noop")
-    await stage.app.enqueue_many([make(i) for i in range(BULK)])
+    await stage.app.enqueue_many([make(i) for i in range(BULK_JOBS)])
     cpu, began, jobs = time.process_time(), time.perf_counter(), 0
     while time.perf_counter() - began < stage.brief.seconds and jobs < stage.brief.most:
-        await stage.app.enqueue_many([make(i) for i in range(jobs, jobs + BULK)])
-        jobs += BULK
+        await stage.app.enqueue_many([make(i) for i in range(jobs, jobs + BULK_JOBS)])
+        jobs += BULK_JOBS
     return {"jobs": jobs, "seconds": time.perf_counter() - began, "cpu": time.process_time() - cpu}
 
 
@@ -236,6 +210,14 @@ async def repeats(stage: Stage) -> object:
     )
 
 
+async def look(stage: Stage) -> object:
+    return await looks.look(stage.app)
+
+
+async def amend(stage: Stage) -> object:
+    return await looks.amend(stage.app, stage.brief.most)
+
+
 async def bloat(stage: Stage) -> object:
     """Process `most` jobs of one task while few wait; `beside`: another session keeps an old
     snapshot open."""
@@ -258,6 +240,8 @@ ROLES: dict[str, Role] = {
     "pickup": pickup,
     "timer": timer,
     "repeats": repeats,
+    "look": look,
+    "amend": amend,
     "bloat": bloat,
 }
 

@@ -14,9 +14,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .figures import Cost, Noise
+from .loading import Load
 from .processes import Process, Window, cpu, keep_awake, rss
 from .record import LOADED, MISSED, Record
-from .roles import Brief, Load
+from .roles import Brief
 from .servers import Engine, NoServer
 
 _HOME = Path(__file__).parent.parent

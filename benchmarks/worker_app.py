@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mita import Mita, Reschedule, Retry
+from mita import Mita, Rate, Reschedule, Retry
 from mita.tasks import Call
 
 from .record import Record
@@ -16,7 +16,9 @@ QUEUE = "bench"
 # a payload like that of many small jobs
 TEXT = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWX"
 RESOURCE_KEYS = 1000
+TENANTS = 100
 SLEEP_S = 0.005
+_NEVER_REACHED = Rate(1_000_000, per=1, burst=1_000_000)
 _RETRY_AT_ONCE = Retry(max_retries=3, base=0.001, cap=0.001)
 
 Make = Callable[[int], Call[Any]]
@@ -55,6 +57,14 @@ def build(url: str, keep: float, record: Record) -> tuple[Mita, dict[str, Any]]:
     async def keyed(i: int, text: str, account: int) -> None:
         begin(i)
 
+    @app.task(name="rated", queue=QUEUE, rate=_NEVER_REACHED)
+    async def rated(i: int, text: str) -> None:
+        begin(i)
+
+    @app.task(name="fair", queue=QUEUE, fair="{tenant}")
+    async def fair(i: int, text: str, tenant: int) -> None:
+        begin(i)
+
     @app.task(name="answer", queue=QUEUE)
     async def answer(i: int, text: str) -> dict[str, Any]:
         begin(i)
@@ -64,9 +74,9 @@ def build(url: str, keep: float, record: Record) -> tuple[Mita, dict[str, Any]]:
 
 
 def maker(tasks: dict[str, Any], name: str, after: float = 0.0) -> Make:
-    """A function that makes the call of job `i`. The keys look random and are the same in every
-    run."""
+    """A function that makes the call of job `i`. Keys and tenants look random and are the
+    same in every run."""
     task = tasks[name].after(after) if after else tasks[name]
-    if name == "keyed":
-        return lambda i: task.call(i, TEXT, i * 2_654_435_761 % 2**32 % RESOURCE_KEYS)
+    if among := {"keyed": RESOURCE_KEYS, "fair": TENANTS}.get(name):
+        return lambda i: task.call(i, TEXT, i * 2_654_435_761 % 2**32 % among)
     return lambda i: task.call(i, TEXT)

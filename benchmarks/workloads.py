@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from . import special
 from .bench import Bench, Drain
 from .figures import Figure
 
 BULK_MOST = 400_000
-HOUR = 3600.0
 _FIRING = 10.0  # seconds
 # these stores read all repeats to find the due ones
 _FEWER_REPEATS = {"memory": 1000, "nats": 500}
@@ -84,7 +85,11 @@ def scheduled(bench: Bench) -> Iterator[Figure]:
     for waiting in bench.sizes.waiting:
         figure = bench.figure("scheduled", f"drain beside {waiting:,} scheduled")
         want = Drain(jobs=bench.sizes.drain, scheduled=waiting, repeat=bench.sizes.repeat)
-        yield bench.drain_beside(figure, want) if waiting else bench.drain(figure, want)
+        yield (
+            bench.drain_beside(figure, want, replace(want, scheduled=0))
+            if waiting
+            else bench.drain(figure, want)
+        )
 
 
 def ready(bench: Bench) -> Iterator[Figure]:
@@ -92,21 +97,6 @@ def ready(bench: Bench) -> Iterator[Figure]:
         bench.figure("ready", f"drain of {bench.sizes.ready:,} ready"),
         Drain(jobs=bench.sizes.ready),
     )
-
-
-def retries(bench: Bench) -> Iterator[Figure]:
-    want = Drain(jobs=bench.sizes.part(0.25), task="fail_once", runs=2, like_raw=False)
-    yield bench.drain(bench.figure("retries", "retries (fail once, succeed)"), want)
-
-
-def reschedules(bench: Bench) -> Iterator[Figure]:
-    want = Drain(jobs=bench.sizes.part(0.25), task="move_once", runs=2, like_raw=False)
-    yield bench.drain(bench.figure("reschedules", "reschedules by handlers"), want)
-
-
-def keys(bench: Bench) -> Iterator[Figure]:
-    want = Drain(jobs=bench.sizes.part(0.25), task="keyed", like_raw=False)
-    yield bench.drain(bench.figure("keys", "1,000 contended resource keys"), want)
 
 
 def processes(bench: Bench) -> Iterator[Figure]:
@@ -123,11 +113,6 @@ def processes(bench: Bench) -> Iterator[Figure]:
         alone = alone or figure.value or 0.0
         figure.against = round(figure.value / alone, 3) if figure.value and alone else None
         yield figure
-
-
-def kept(bench: Bench) -> Iterator[Figure]:
-    want = Drain(jobs=bench.sizes.part(0.5), task="answer", keep=HOUR, repeat=bench.sizes.repeat)
-    yield bench.drain(bench.figure("kept", "drain, results kept an hour"), want)
 
 
 def watched(bench: Bench) -> Iterator[Figure]:
@@ -180,11 +165,22 @@ WORKLOADS: dict[str, Workload] = {
     "ready": Workload(
         "drain of 1,000,000 ready jobs, with the cost per job as they get fewer", ready
     ),
-    "retries": Workload("jobs that fail once and then succeed", retries),
-    "reschedules": Workload("jobs that reschedule themselves once", reschedules),
-    "keys": Workload("1,000 resource keys, one job at a time for each", keys),
+    "retries": Workload("jobs that fail once and then succeed", special.retries),
+    "reschedules": Workload("jobs that reschedule themselves once", special.reschedules),
+    "keys": Workload("1,000 resource keys, one job at a time for each; 2 workers", special.keys),
+    "kept": Workload("drain with results kept for an hour, beside one without", special.kept),
+    "rates": Workload("jobs with a rate limit that is not reached", special.rates),
+    "fair": Workload("fair shares of 100 tenants", special.fair),
+    "chains": Workload("flows: chains of 10 steps", special.chains),
+    "groups": Workload("flows: groups of 999 with a callback", special.groups),
+    "looks": Workload(
+        "counts, queues, explain, first page of 1,000,000 jobs; bytes per job",
+        special.looks,
+        processes=True,
+    ),
+    "amend": Workload("change 10,000 jobs by id", special.amend, processes=True),
+    "start": Workload("time of import mita and of mita --help", special.start, only="sqlite"),
     "processes": Workload("1, 2 and 4 worker processes", processes, processes=True),
-    "kept": Workload("drain with results kept for an hour", kept),
     "bloat": Workload(
         "claims after many jobs, and beside an old snapshot (PostgreSQL)", bloat, only="postgres"
     ),

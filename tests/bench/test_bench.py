@@ -69,6 +69,31 @@ def test_a_quick_drain_gives_a_table_and_a_document(tmp_path: Path) -> None:
     assert report.find("memory", "drain")[0].ok
 
 
+def test_special_jobs_are_compared_with_plain_ones_and_every_look_has_a_figure(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "bench.json"
+    chosen = ["--stores", "sqlite", "--workloads", "retries,looks,amend"]
+    sizes = ["--jobs", "200", "--waiting", "1000", "--repeat", "1"]
+    run = bench("--quick", *chosen, *sizes, "--json", str(file))
+    _, err = run.communicate(timeout=100)
+    assert run.returncode == 0, err
+    figures = [figure for figure in Report.read(file).figures if figure.workload != "raw"]
+    assert all(figure.ok and figure.value for figure in figures)
+    compared = {figure.name for figure in figures if figure.against and figure.share}
+    assert compared == {"retries (fail once, succeed)"}
+    assert {figure.name for figure in figures} - compared == {
+        "counts with 1,000 jobs",
+        "queues with 1,000 jobs",
+        "explain with 1,000 jobs",
+        "first page with 1,000 jobs",
+        "bytes per waiting job",
+        "priority of 1,000 jobs",
+        "reschedule of 1,000 jobs",
+        "cancel of 1,000 jobs",
+    }
+
+
 def test_a_run_that_is_stopped_leaves_what_it_has(tmp_path: Path) -> None:
     file = tmp_path / "bench.json"
     run = bench("--quick", "--stores", "sqlite", "--jobs", "1000", "--json", str(file))

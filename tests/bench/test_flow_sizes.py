@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from benchmarks.chains import LINKS, SCRIPTS, SYSTEMS, table
+from benchmarks.chains import SCRIPTS, SYSTEMS
 
 
 def test_a_small_group_is_measured() -> None:
@@ -20,11 +20,3 @@ def test_every_system_has_its_script() -> None:
         bool(system.requirements) is (not name.startswith("mita-"))
         for name, system in SYSTEMS.items()
     )
-
-
-def test_the_table_marks_what_went_wrong() -> None:
-    right = {"rate": 1234.0, "cpu_ms": 0.5, "ok": True}
-    lines = table({"one": {"chain": [right]}, "two": {"group": [{**right, "ok": False}]}})
-    assert f"chains of {LINKS}" in lines
-    assert "| one | 1,234 | 0.50 | - | - |" in lines
-    assert "| two | - | - | 1,234 (!) | 0.50 (!) |" in lines

@@ -1,6 +1,6 @@
 """The tables in the docs are made from the documents of the runs."""
 
-from benchmarks import beside
+from benchmarks import beside, chains
 from benchmarks.figures import About, Figure, Report
 from benchmarks.markdown import filled
 from benchmarks.page import joined, our_table
@@ -67,3 +67,16 @@ def test_of_two_runs_the_later_figure_counts() -> None:
         for value in (1.0, 2.0)
     )
     assert our_table(joined([first, second])).splitlines()[-1] == "| drain | 2/s (50 %) |"
+
+
+def test_chains_have_their_medians_and_all_readings() -> None:
+    runs = [{"rate": rate, "cpu_ms": 0.5, "ok": rate > 1} for rate in (3000.0, 1.0, 2000.0)]
+    figures = {"mita-redis": {"chain": runs, "group": runs[:1]}, "rq": {"chain": runs[2:]}}
+    assert chains.medians(figures).splitlines()[2:] == [
+        "| **mita-redis** | 2,000 (!) | 0.50 ms (!) | 3,000 | 0.50 ms |",
+        "| rq | 2,000 | 0.50 ms | - | - |",
+    ]
+    assert chains.readings(figures).splitlines()[2:] == [
+        "| mita-redis | 3,000 · 1 · 2,000 | 3,000 |",
+        "| rq | 2,000 |  |",
+    ]
