@@ -42,7 +42,7 @@ EXCUSED_CONSTANTS = {
     "tasks/stored.py:LARGEST": "the bound of an integer, which has no unit",
     "tasks/stored.py:SMALLEST": "the bound of an integer, which has no unit",
     "model/time.py:LATEST": "it bounds the type `Moment`, and is defined before it",
-    "stores/nats/stream/subjects.py:WAKE_SLOT": "the number of a slot",
+    "stores/nats/stream/slots.py:WAKE_SLOT": "the number of a slot",
 }
 
 

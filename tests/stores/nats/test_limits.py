@@ -16,7 +16,8 @@ from mita.stores.nats.client.messages import OutMessage
 from mita.stores.nats.codec import MOST_LANES, QueueRecord
 from mita.stores.nats.stream import consumers, keys, partition, queue_use
 from mita.stores.nats.stream.decode import decode_lanes
-from mita.stores.nats.stream.subjects import WAKE_SLOT, RecordKind
+from mita.stores.nats.stream.slots import WAKE_SLOT
+from mita.stores.nats.stream.subjects import RecordKind
 from mita.stores.nats.stream.transaction import StreamTransaction, transact
 from mita.stores.nats.tickets import planned_wakes, take_keyed, wakes
 from mita.stores.nats.tickets.claim_call import ClaimCall

@@ -31,7 +31,7 @@ from mita.stores.shared.ids import without_repeats
 from mita.stores.shared.record import COUNTERS
 
 from . import unique
-from .codec import NatsJob, slot_of, timeline_with
+from .codec import NatsJob, timeline_with
 from .context import NatsContext
 from .once import check_room, check_room_for_arguments
 from .stream.consumers import ensure_consumers
@@ -40,6 +40,7 @@ from .stream.job_changes import change as change_job
 from .stream.job_changes import finish
 from .stream.job_records import LocatedJob, locate
 from .stream.partition import in_parallel
+from .stream.slots import slot_of
 from .stream.together import commit_together
 from .stream.transaction import AboutToFire, StreamTransaction, transact
 

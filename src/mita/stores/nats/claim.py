@@ -22,13 +22,13 @@ from .resources import end_holds
 from .settle import is_simple, settle
 from .stream.decode import decode_queue, is_guessed
 from .stream.queue_use import places_left, queue_use, recount
-from .stream.subjects import WAKE_SLOT, job_slots, priority_of
+from .stream.slots import WAKE_SLOT, job_slots, priority_of
 from .stream.transaction import StreamTransaction
 from .tickets.claim_call import ClaimCall
 from .tickets.claim_memory import QueuePriority
 from .tickets.draining import PULL_TICKETS, TicketDrain
 from .tickets.next_due import next_claim
-from .tickets.priorities import lead
+from .tickets.priorities import lead, with_tickets
 from .tickets.pull import Pulled, pull
 from .tickets.ticket import Ticket, give_back_all
 from .tickets.wakes import KeyOpening, due_wakes, late_wakes
@@ -247,7 +247,7 @@ class _Claiming:
     ) -> list[Claim]:
         """Claim from one queue, the priority first whose turn it is."""
         claims: list[Claim] = []
-        slots = job_slots(record.priorities)
+        slots, looked = job_slots(record.priorities), False
         while slots and len(claims) < limit and not self._drain.has_seen_enough:
             priority, most = await lead(self._context, record.name, slots)
             sources = [(record.name, slot) for slot in slots if priority_of(slot) == priority]
@@ -260,6 +260,8 @@ class _Claiming:
             claims += found
             if len(found) < want:
                 slots = [slot for slot in slots if priority_of(slot) != priority]
+                if not looked:
+                    slots, looked = await with_tickets(self._context, record.name, slots), True
         return claims
 
     async def _claim_late(self, going: list[QueueRecord]) -> list[Claim]:

@@ -26,10 +26,7 @@ from mita.stores.shared import record as fields
 
 StreamSequence: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Microseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-# Tickets of jobs without a group have the priority of the job in their subject, the others the
-# priority plus this number for each lane: that is the ticket's slot, which has its own consumer.
-LANE_SLOTS = 10
-MOST_LANES = 32
+MOST_LANES = 32  # for the groups of `fair` in one priority of a queue
 LaneNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_LANES)]
 
 # The fields of `Job` at the beginning of a stored job, as in records that exist: names are neither
@@ -105,9 +102,9 @@ NO_JOB = NatsJob(**_NO_NAMES, state=State.CANCELLED, priority=0, due=0, created=
 
 
 class QueueRecord(Struct, array_like=True):
-    """A queue: when it was paused, the slots of its tickets (`subjects`), which are the priorities
-    it ever used and others, the ends of its holds by key, and whether it has a limit, which is in
-    another record (`QueueUseRecord`)."""
+    """A queue: when it was paused, the slots of its tickets (`stream.slots`), which are the
+    priorities it ever used and others, the ends of its holds by key, and whether it has a limit,
+    which is in another record (`QueueUseRecord`)."""
 
     name: str
     paused: Moment | None = None
@@ -232,12 +229,6 @@ class ClaimRef(Struct, frozen=True, array_like=True, gc=False):
     list_id: str
     record: NatsJob
     holds_nothing: bool = False
-
-
-def slot_of(record: NatsJob) -> int:
-    """Returns the slot of a job's ticket."""
-    lane = record.lane
-    return record.priority + LANE_SLOTS * lane if lane else record.priority
 
 
 pack = msgspec.msgpack.Encoder().encode

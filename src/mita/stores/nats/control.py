@@ -17,7 +17,7 @@ from .resources import hold_key, limit_key
 from .stream import consumers, keys
 from .stream.job_records import ROLLUP, TTL, whole_seconds
 from .stream.queue_use import count, put_queue_use, queue_use
-from .stream.subjects import WAKE_SLOT
+from .stream.slots import WAKE_SLOT
 from .stream.transaction import StreamTransaction, transact
 from .tickets.claim_memory import QueuePriority
 

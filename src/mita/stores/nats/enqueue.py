@@ -21,13 +21,13 @@ from mita.stores.shared import room
 from . import unique
 from .client.errors import NoServerAnswer
 from .client.messages import OutMessage
-from .codec import NatsJob, as_record, pack, slot_of, timeline_with
+from .codec import NatsJob, as_record, pack, timeline_with
 from .context import NatsContext
 from .stream.consumers import ensure_consumers
 from .stream.job_changes import change
 from .stream.job_records import EXPECT_SEQ_AT, LocatedJob, is_due_soon, locate, record_message
 from .stream.lanes import Group, group_of, lanes_of
-from .stream.subjects import WAKE_SLOT
+from .stream.slots import WAKE_SLOT, slot_of
 from .stream.transaction import StreamTransaction, transact
 from .tickets.claim_memory import QueuePriority
 
@@ -86,7 +86,7 @@ def _can_be_sent_at_once(context: NatsContext, record: NatsJob) -> bool:
         return False
     if record.gates or record.lane:
         return context.consumers.issuperset(slots_of(record))
-    return (record.queue, record.priority) in context.consumers
+    return (record.queue, slot_of(record)) in context.consumers
 
 
 def slots_of(record: NatsJob) -> list[QueuePriority]:
@@ -153,8 +153,7 @@ async def _put_plain(
 def _message(context: NatsContext, record: NatsJob, last_seq: int) -> OutMessage:
     expected = EXPECT_SEQ_AT % (last_seq, context.subjects.any_of_id(record.id).encode())
     if is_due_soon(record, record.created):
-        slot = slot_of(record) if record.lane else record.priority
-        ticket = context.subjects.ticket(record.queue, slot, record.id)
+        ticket = context.subjects.ticket(record.queue, slot_of(record), record.id)
         return OutMessage(ticket, pack(record), expected)
     body, headers = record_message(context, record, record.created)
     return OutMessage(context.subjects.record(record.queue, record.id), body, headers + expected)

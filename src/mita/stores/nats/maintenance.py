@@ -5,8 +5,6 @@ it is, unless the job has a record, which is valid then."""
 
 import logging
 
-from msgspec.structs import replace
-
 from mita.model.job import State
 from mita.model.time import SECOND
 from mita.rules.readable import SET_ASIDE_KEEP
@@ -16,8 +14,7 @@ from .client.messages import OutMessage
 from .codec import NatsJob, QueueRecord
 from .context import NatsContext
 from .stream import keys
-from .stream.consumers import slots_with_consumers
-from .stream.decode import decode_job, is_guessed
+from .stream.decode import decode_job, decode_queue, is_guessed
 from .stream.job_records import TTL, fenced, locate
 from .stream.reader import StoredMessage
 from .stream.removal import remove
@@ -121,20 +118,16 @@ async def set_aside(context: NatsContext, unreadable: list[tuple[Ticket, bytes]]
 async def restore_queue_record(context: NatsContext, guess: QueueRecord) -> QueueRecord:
     """Write the record of a queue again that cannot be read, with the slots for which there are
     consumers. Returns it."""
-    subjects = context.subjects
-    priorities = await slots_with_consumers(context, guess.name)
+    subject = context.subjects.queue(guess.name)
 
     async def act(tx: StreamTransaction) -> QueueRecord:
-        record = await keys.queue_record(tx, guess.name)
-        if is_guessed(record):
-            body = await tx.body(subjects.queue(guess.name))
+        record, body = await keys.queue_record(tx, guess.name), await tx.body(subject)
+        if body and is_guessed(decode_queue(body, subject)):
             log.error(
                 "the record of queue %s cannot be read and is written again; it was %s",
                 guess.name,
                 body.hex(),
             )
-            limited = bool(await tx.body(subjects.queue_use(guess.name)))
-            record = replace(record, priorities=tuple(priorities), limited=limited)
             keys.put_queue(tx, record)
         return record
 

@@ -1,5 +1,4 @@
-"""The consumers: one for each slot of a queue, which deliver its tickets. A slot is a priority, a
-lane of a priority (`lanes`), or that of wake tickets.
+"""The consumers: one for each slot of a queue (`slots`), which deliver its tickets.
 
 The state that a consumer keeps does not matter: a ticket that is delivered twice is refused by the
 job's record."""
@@ -18,7 +17,8 @@ from mita.stores.nats.tickets.claim_memory import QueuePriority
 
 from . import keys
 from .clock import as_stamp
-from .subjects import WAKE_SLOT, Subjects, is_slot
+from .slots import WAKE_SLOT
+from .subjects import Subjects
 from .transaction import StreamTransaction, transact
 
 # A worker has a ticket for milliseconds. After this time the worker counts as lost, and the ticket
@@ -118,17 +118,3 @@ async def restore_consumer(wire: NatsWire, subjects: Subjects, queue: str, prior
     found = await wire.api(f"CONSUMER.INFO.{subjects.stream}.{subjects.consumer(queue, priority)}")
     if found.get("error", {}).get("err_code") == NO_CONSUMER_CODE:
         await ensure_consumer(wire, subjects, queue, priority)
-
-
-async def slots_with_consumers(context: NatsContext, queue: str) -> list[int]:
-    """Returns the slots of a queue that have a consumer, sorted."""
-    stream, prefix = context.subjects.stream, context.subjects.consumer(queue, 0)[:-1]
-    names: list[str] = []
-    while True:
-        answer = await context.wire.api(f"CONSUMER.NAMES.{stream}", {"offset": len(names)})
-        found = answer.get("consumers") or []
-        names += found
-        if not found or len(names) >= answer.get("total", 0):
-            break
-    slots = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
-    return sorted(int(slot) for slot in slots if slot.isdigit() and is_slot(int(slot)))

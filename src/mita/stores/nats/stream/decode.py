@@ -37,7 +37,8 @@ from mita.stores.nats.codec import (
     WorkerRecord,
 )
 
-from .subjects import UNREADABLE_KEY, RecordKind, hashed, is_slot, name, token
+from .slots import is_slot
+from .subjects import UNREADABLE_KEY, RecordKind, hashed, name, token
 
 S = TypeVar("S", bound=Struct)
 
@@ -76,7 +77,7 @@ SMALL_RECORDS: dict[RecordKind, Callable[[bytes], object]] = {
     RecordKind.HISTORY: _decode_history,
 }
 
-ALL_PRIORITIES = tuple(range(10))
+UNKNOWN_SLOTS = (-1,)  # of a queue whose record cannot be read
 
 
 def is_unreadable(record: NatsJob) -> bool:
@@ -168,8 +169,8 @@ def raw_field(body: bytes, kind: type[Struct], field: str, wanted: Any, otherwis
 
 
 def decode_queue(body: bytes, subject: str) -> QueueRecord:
-    """Returns the record of a queue. An unreadable one may have jobs of any priority and a limit,
-    and is paused if that field can be read (see `is_guessed`)."""
+    """Returns the record of a queue. The slots of an unreadable one are unknown (`is_guessed`); it
+    may have a limit, and is paused if that field can be read."""
     queue = name(subject.rsplit(".", 1)[1])
     try:
         record = _decode_queue(body)
@@ -179,7 +180,7 @@ def decode_queue(body: bytes, subject: str) -> QueueRecord:
         pass
     paused = raw_field(body, QueueRecord, "paused", Moment | None, None)
     holds = raw_field(body, QueueRecord, "holds", dict[str, Moment], {})
-    return QueueRecord(queue, paused, ALL_PRIORITIES, holds, limited=True)
+    return QueueRecord(queue, paused, UNKNOWN_SLOTS, holds, limited=True)
 
 
 def decode_queue_use(body: bytes, subject: str) -> QueueUseRecord | None:
@@ -196,7 +197,7 @@ def decode_lanes(body: bytes) -> LanesRecord | None:
 
 def is_guessed(record: QueueRecord) -> bool:
     """True if this record replaces one that cannot be read."""
-    return record.priorities is ALL_PRIORITIES
+    return record.priorities == UNKNOWN_SLOTS
 
 
 def decode_resource_key(body: bytes, subject: str) -> ResourceKeyRecord | None:

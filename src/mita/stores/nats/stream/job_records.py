@@ -26,12 +26,13 @@ from mita.model.job import State
 from mita.model.time import SECOND, Moment, Wait
 from mita.rules.states import TERMINAL
 from mita.stores.nats.client.messages import OutMessage
-from mita.stores.nats.codec import NO_JOB, NatsJob, pack, pack_within, slot_of
+from mita.stores.nats.codec import NO_JOB, NatsJob, pack, pack_within
 from mita.stores.nats.context import NatsContext
 
 from .clock import as_stamp
 from .decode import decode_job
 from .reader import StoredMessage
+from .slots import slot_of
 from .subjects import Subjects, token
 
 # The server's timer is up to 250 ms late, so it is set earlier, and a claim waits for the rest.

@@ -7,26 +7,49 @@ from mita.model.job import State
 from mita.model.time import Moment
 from mita.rules.gates import ONE_MS_US, KeyUse, keys_of
 from mita.stores.nats.codec import NatsJob, QueueRecord, ResourceKeyRecord, WaiterRecord, pack
+from mita.stores.nats.context import NatsContext
 
 from .decode import (
     decode_job,
     decode_queue,
     decode_resource_key,
     decode_waiter,
+    is_guessed,
     raw_field,
 )
 from .job_records import ROLLUP, TTL, whole_seconds
+from .slots import is_slot
 from .transaction import StreamTransaction
 
 
 async def queue_record(tx: StreamTransaction, queue: str) -> QueueRecord:
-    """Returns the record of a queue; an empty one if the queue is new."""
+    """Returns the record of a queue; an empty one if the queue is new. One that cannot be read has
+    the slots for which there are consumers."""
     if (found := tx.queues.get(queue)) is not None:
         return found
     subject = tx.context.subjects.queue(queue)
     body = await tx.body(subject)
-    found = tx.queues[queue] = decode_queue(body, subject) if body else QueueRecord(queue)
+    found = decode_queue(body, subject) if body else QueueRecord(queue)
+    if is_guessed(found):
+        slots = tuple(await _slots_with_consumers(tx.context, queue))
+        limited = bool(await tx.body(tx.context.subjects.queue_use(queue)))
+        found = replace(found, priorities=slots, limited=limited)
+    tx.queues[queue] = found
     return found
+
+
+async def _slots_with_consumers(context: NatsContext, queue: str) -> list[int]:
+    """Returns the slots of a queue that have a consumer, sorted."""
+    stream, prefix = context.subjects.stream, context.subjects.consumer(queue, 0)[:-1]
+    names: list[str] = []
+    while True:
+        answer = await context.wire.api(f"CONSUMER.NAMES.{stream}", {"offset": len(names)})
+        found = answer.get("consumers") or []
+        names += found
+        if not found or len(names) >= answer.get("total", 0):
+            break
+    slots = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+    return sorted(int(slot) for slot in slots if slot.isdigit() and is_slot(int(slot)))
 
 
 def put_queue(tx: StreamTransaction, record: QueueRecord) -> None:

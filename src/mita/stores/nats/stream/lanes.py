@@ -20,10 +20,11 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from mita.stores.nats.client.messages import OutMessage
-from mita.stores.nats.codec import LANE_SLOTS, MOST_LANES, LanesRecord, pack
+from mita.stores.nats.codec import MOST_LANES, LanesRecord, pack
 from mita.stores.nats.context import NatsContext
 
 from .decode import decode_lanes
+from .slots import ticket_slot
 from .transaction import StreamTransaction, transact
 
 LANE_BELIEVED_S = 10.0
@@ -102,7 +103,7 @@ async def _tickets(
 ) -> dict[int, int]:
     """Returns how many tickets the lanes have, also delivered ones."""
     subjects, lanes = context.subjects, list(lanes)
-    slots = [record.priority + LANE_SLOTS * lane for lane in lanes]
+    slots = [ticket_slot(record.priority, lane) for lane in lanes]
     answers = await context.wire.request_all(
         [
             OutMessage(

@@ -1,7 +1,7 @@
 """All subjects and names of one namespace.
 
 The subject of a message says what the message is: `RecordKind` lists the kinds, and
-`docs/inside/nats.md` draws them. A job's record has a dash where a ticket has its priority. So one
+`docs/inside/nats.md` draws them. A job's record has a dash where a ticket has its slot. So one
 pattern matches everything stored for an id, and the server itself can refuse a second job with that
 id.
 
@@ -9,12 +9,12 @@ Names chosen by users are never used as they are: queue names and ids are escape
 So no dot, star or blank in them can be read as part of a subject."""
 
 import re
-from collections.abc import Iterable
 from enum import StrEnum
 from hashlib import sha256
 
 from mita.model.time import Moment, Wait
-from mita.stores.nats.codec import LANE_SLOTS, MOST_LANES
+
+from .slots import WAKE_SLOT
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _SPECIAL = re.compile(r"[^A-Za-z0-9_-]+")
@@ -23,7 +23,6 @@ _ESCAPED = re.compile(r"=([0-9a-f]{2})")
 UNREADABLE_KEY = "unreadable:"
 STREAM_PREFIX, SUBJECT_ROOT = "mita_", "mita"  # of every stream, and of every subject
 HASH_DIGITS = 32
-WAKE_SLOT = 1000  # the slot of wake tickets (`codec.slot_of`)
 
 
 class RecordKind(StrEnum):
@@ -56,21 +55,6 @@ KINDS_SINCE = {
     RecordKind.HISTORY: "5",
 }
 AUDIT_BUCKET_DIGITS = 6  # of an entry's id, in its subject: those of about five hours share one
-
-
-def is_slot(slot: int) -> bool:
-    """True if tickets may have this slot."""
-    return 0 <= slot < LANE_SLOTS * (MOST_LANES + 1) or slot == WAKE_SLOT
-
-
-def job_slots(slots: Iterable[int]) -> list[int]:
-    """Returns those of these slots that are of jobs."""
-    return [slot for slot in slots if slot != WAKE_SLOT]
-
-
-def priority_of(slot: int) -> int:
-    """Returns the priority of the jobs whose tickets have this slot."""
-    return slot % LANE_SLOTS
 
 
 def token(name: str) -> str:

@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from mita.model.gate import Gate
-from mita.model.job import PRIORITIES, State
+from mita.model.job import State
 from mita.model.time import Moment
 from mita.rules.gates import effective, tokens
 from mita.stores.nats.codec import ResourceKeyRecord, WaiterRecord
@@ -29,7 +29,7 @@ from mita.stores.nats.context import NatsContext
 from .decode import decode_waiter
 from .keys import held_until, queue_record, resource_key_record
 from .reader import StoredMessage, TooManyMessages
-from .subjects import job_slots, priority_of
+from .slots import job_slots, priority_of
 from .transaction import StreamTransaction
 
 WAKE_SCAN_JOBS = 20
@@ -70,7 +70,7 @@ async def waiter_messages(
         if not left:
             return found, True
         many = len(found) + left
-        if many > UNCOUNTED_WAITERS and len(await _priorities(tx, queue)) == 1:
+        if many > UNCOUNTED_WAITERS and len(await _priorities(tx, queue)) <= 1:
             return found, False
     if many > (UNCOUNTED_WAITERS if record.uncounted else READ_WAITERS):
         return await _first_waiters(tx, queue, key, most), False
@@ -107,7 +107,7 @@ def _pattern(tx: StreamTransaction, queue: str, key: str) -> str:
 
 async def _priorities(tx: StreamTransaction, queue: str) -> set[int]:
     slots = job_slots((await queue_record(tx, queue)).priorities)
-    return {priority_of(slot) for slot in slots} or set(PRIORITIES)
+    return {priority_of(slot) for slot in slots}
 
 
 async def _first_waiters(
@@ -115,7 +115,8 @@ async def _first_waiters(
 ) -> list[StoredMessage]:
     """Returns waiters of the highest priority in the order in which they began to wait. Except for
     rescheduled jobs that is the order of due time and age."""
-    for priority in sorted(await _priorities(tx, queue), reverse=True):
+    known: list[int | None] = [*sorted(await _priorities(tx, queue), reverse=True)]
+    for priority in known or [None]:
         found, _ = await tx.context.reader.slice(
             tx.context.subjects.waiters(queue, key, priority), 1, most
         )

@@ -4,7 +4,7 @@ import asyncio
 from typing import TypeAlias
 
 from mita.model.time import SECOND, Moment, Wait
-from mita.stores.nats.stream.subjects import priority_of
+from mita.stores.nats.stream.slots import priority_of
 
 from .turns import LaneTurns
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from mita.model.job import Claim
 from mita.model.time import Moment, Wait
-from mita.stores.nats.stream.subjects import WAKE_SLOT
+from mita.stores.nats.stream.slots import WAKE_SLOT
 
 from .claim_call import ClaimCall
 from .claim_memory import QueuePriority

@@ -13,7 +13,7 @@ from mita.stores.nats.stream import consumers, keys
 from mita.stores.nats.stream.decode import decode_job
 from mita.stores.nats.stream.job_records import locate
 from mita.stores.nats.stream.queue_use import queue_use
-from mita.stores.nats.stream.subjects import WAKE_SLOT
+from mita.stores.nats.stream.slots import WAKE_SLOT
 from mita.stores.nats.stream.transaction import StreamTransaction
 
 # Records read to find the next due time; a queue with more of them is claimed from again soon.

@@ -12,9 +12,10 @@ from mita.model.gate import MOST_HOLDERS
 from mita.model.time import SECOND, Moment, Wait
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream.decode import decode_job
-from mita.stores.nats.stream.subjects import priority_of
+from mita.stores.nats.stream.slots import priority_of
 
 LEAD_BELIEVED_MS: Wait = SECOND  # at most, and at most a tenth of `ageing`
+FEW_SLOTS = 3  # a claim pulls from each, one after the other
 AGED_JOBS = 10  # of a lower priority, until priorities are compared again
 
 
@@ -36,6 +37,15 @@ async def lead(context: NatsContext, queue: str, slots: Sequence[int]) -> tuple[
         return first, AGED_JOBS
     leads[queue, highest] = now + min(LEAD_BELIEVED_MS, ageing // 10)
     return highest, MOST_HOLDERS
+
+
+async def with_tickets(context: NatsContext, queue: str, slots: Sequence[int]) -> list[int]:
+    """Returns those of these slots of a queue that have tickets. A few slots are not looked at: to
+    pull from each costs no more."""
+    if len(slots) <= FEW_SLOTS:
+        return list(slots)
+    heads = await asyncio.gather(*(_head(context, queue, slot) for slot in slots))
+    return [slot for slot, due in zip(slots, heads, strict=True) if due is not None]
 
 
 async def _head(context: NatsContext, queue: str, slot: int) -> Moment | None:

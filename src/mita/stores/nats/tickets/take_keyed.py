@@ -21,7 +21,7 @@ from mita.stores.nats.stream.job_changes import change, finish
 from mita.stores.nats.stream.job_records import LocatedJob
 from mita.stores.nats.stream.keys import queue_record, resource_key_record
 from mita.stores.nats.stream.queue_use import QueuePlaces, queue_use
-from mita.stores.nats.stream.subjects import job_slots
+from mita.stores.nats.stream.slots import job_slots
 from mita.stores.nats.stream.transaction import (
     TRANSACTION_TRIES,
     StreamTransaction,

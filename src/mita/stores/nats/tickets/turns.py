@@ -14,7 +14,8 @@ from typing import TypeAlias
 
 from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS
 from mita.rules.shares import finish_tag, start_tag
-from mita.stores.nats.codec import NatsJob, slot_of
+from mita.stores.nats.codec import NatsJob
+from mita.stores.nats.stream.slots import slot_of
 
 Lane: TypeAlias = tuple[str, int]  # queue and slot, which has its own consumer
 EMPTY_BELIEVED_S = 0.1  # how long a lane is not asked again that had too few tickets
