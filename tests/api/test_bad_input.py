@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mita import All, Cron, Every, Mita, Reschedule, Retry, Unavailable, UsageError
+from mita.model.job import PRIORITIES
 from mita.settings import StoreURL
 from mita.store_pool import StorePool
 
@@ -61,8 +62,11 @@ WRONG: dict[str, tuple[Callable[[Any], Any], list[str]]] = {
         ["'prio'", "'priority'?", "queue", "unique_for"],
     ),
     "time as option": (lambda t: t.options(delay=3).enqueue("a"), ["'delay'", ".after("]),
-    "priority too high": (lambda t: t.options(priority=10).enqueue("a"), ["priority=10", "0 to 9"]),
-    "priority too low": (lambda t: t.options(priority=-1).enqueue("a"), ["priority=-1", "0 to 9"]),
+    "priority too high": (
+        lambda t: t.options(priority=101).enqueue("a"),
+        ["priority=101:", f"from {PRIORITIES[0]} to {PRIORITIES[-1]}"],
+    ),
+    "priority too low": (lambda t: t.options(priority=-101).enqueue("a"), ["priority=-101:"]),
     "priority not whole": (lambda t: t.options(priority=1.5).enqueue("a"), ["priority=1.5"]),
     "odd queue": (lambda t: t.options(queue="a b").enqueue("a"), ["queue 'a b'", "A-Z"]),
     "subject as queue": (lambda t: t.options(queue="a.>").enqueue("a"), ["queue 'a.>'"]),
@@ -370,7 +374,7 @@ ASKED: dict[str, tuple[Callable[[Any, Any], Any], list[str]]] = {
     "reschedule to nowhere": (lambda a, _: a.reschedule("nope"), ["at=", "after="]),
     "reschedule twice over": (lambda a, _: a.reschedule("nope", at=NAIVE, after=1), ["not both"]),
     "reschedule to a naive time": (lambda a, _: a.reschedule("nope", at=NAIVE), ["time zone"]),
-    "priority out of range": (lambda a, _: a.prioritise("nope", 10), ["priority=10"]),
+    "priority out of range": (lambda a, _: a.prioritise("nope", 101), ["priority=101"]),
     "pause nothing": (lambda a, _: a.pause(), ["at least one queue"]),
     "pause an odd queue": (lambda a, _: a.pause("a b"), ["queue 'a b'"]),
     "hold without a time": (lambda a, _: a.hold("k"), ["until=", "after="]),

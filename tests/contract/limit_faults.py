@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from mita.model.gate import MOST_HOLDERS, Gate, StoredLimit
-from mita.model.job import Job, NewJob, State
+from mita.model.job import PRIORITIES, Job, NewJob, State
 from mita.model.outcome import ClaimResult
 from mita.model.time import Moment, Wait
 from mita.rules import gates
@@ -352,7 +352,7 @@ def write_the_aged_priority(patch: pytest.MonkeyPatch) -> None:
             job = record.job
             if context.ageing and job.state is State.QUEUED and job.due < context.now:
                 risen = job.priority + (context.now - job.due) // context.ageing
-                context.change(record, priority=min(9, risen))
+                context.change(record, priority=min(PRIORITIES[-1], risen))
         return whole(context, queues, limit, lease, worker)
 
     _claim_with(patch, claim)

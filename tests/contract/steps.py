@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from mita.model.flow import FlowPlace
 from mita.model.gate import Gate, StoredLimit
-from mita.model.job import NewJob, State, WhenBusy
+from mita.model.job import PRIORITIES, NewJob, State, WhenBusy
 from mita.model.outcome import (
     CancelJob,
     Change,
@@ -30,7 +30,9 @@ QUEUES = st.sampled_from([["a"], ["a"], ["a", "b"], ["b", "a"], ["b"]])
 LIMITS = st.sampled_from([1, 2, 3, 4, 0])
 LEASES = st.sampled_from([20, 100])
 KEEPS = st.sampled_from([0, 40, HOUR])
-PRIORITIES = st.sampled_from([5, 5, 0, 9])
+# the whole range, and often one of a few, so that jobs of one priority meet
+ANY_PRIORITY = st.integers(PRIORITIES[0], PRIORITIES[-1])
+DRAWN_PRIORITIES = st.one_of(*[st.sampled_from([5, 5, 0, 9])] * 3, ANY_PRIORITY)
 PICKS = st.lists(st.integers(0, 11), min_size=1, max_size=3)
 FIRINGS = st.lists(st.integers(0, 2), max_size=2)
 NAMES = st.sampled_from(["x", "y", wait_name("x")])
@@ -87,7 +89,7 @@ _DRAFTS: st.SearchStrategy[NewJob] = st.builds(
     options=PLACES,
     tags=st.sampled_from([(), (), (), ("x:1",), ("x:1", "y")]),
     headers=st.sampled_from([b"", b"\x80"]),
-    priority=PRIORITIES,
+    priority=DRAWN_PRIORITIES,
     when=STARTS,
     unique=st.sampled_from([None, None, None, "u", "v"]),
     unique_for=st.sampled_from([0, 0, 30]),
@@ -182,7 +184,7 @@ CHANGES: st.SearchStrategy[Change] = st.one_of(
     ),
     st.builds(CancelJob, keep=KEEPS, reason=st.sampled_from(["", "enough"])),
     st.builds(RetryJob, st.sampled_from([NOW, When(20), UNTIL_TOLD])),
-    st.builds(PrioritiseJob, PRIORITIES),
+    st.builds(PrioritiseJob, DRAWN_PRIORITIES),
     st.builds(DeleteJob),
     st.builds(SignalJob, SIGNALS, st.sampled_from([b"", b"\x00yes"])),
     st.builds(RewriteJob, st.sampled_from([b"", b"\x91\x01", b"\xc0" * 300]), st.just("by Ada")),

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 from mita.errors import UsageError
+from mita.rules.priority import PRIORITY_RANGE
 from mita.tasks import Bound
 
 from .argtypes import arguments
@@ -35,7 +36,7 @@ def add(commands: Commands) -> None:
         help="all arguments as a list or an object; - reads them from stdin",
     )
     parser.add_argument("--queue")
-    parser.add_argument("--priority", type=int, help="0 to 9, higher first")
+    parser.add_argument("--priority", type=int, help=f"{PRIORITY_RANGE}, higher first")
     parser.add_argument(
         "--unique", metavar="KEY", help="return the earlier job if one with this key has not ended"
     )

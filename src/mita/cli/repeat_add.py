@@ -6,6 +6,7 @@ from typing import Any, get_args
 from mita.client.repeat_spec import RepeatChoices
 from mita.errors import UsageError
 from mita.model.pattern import All, Cron, Every, Overlap, Pattern
+from mita.rules.priority import PRIORITY_RANGE
 from mita.rules.words import clock
 
 from .argtypes import count, duration, moment
@@ -79,7 +80,7 @@ def add(verbs: Commands) -> None:
     )
     job = parser.add_argument_group("the jobs")
     job.add_argument("--queue")
-    job.add_argument("--priority", type=int, help="0 to 9, higher first")
+    job.add_argument("--priority", type=int, help=f"{PRIORITY_RANGE}, higher first")
     job.add_argument(
         "--unique", metavar="KEY", help="make no job while one with this key has not ended"
     )

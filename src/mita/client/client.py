@@ -5,13 +5,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, Unpack
 
-from mita.errors import UsageError
 from mita.events import ClientEvents
 from mita.events.signals import Amended
 from mita.flows.acts import amend_jobs, concerns_flows
 from mita.flows.ended import is_step
 from mita.flows.retries import check_predecessors, dead_step
-from mita.model.job import PRIORITIES, Job
+from mita.model.job import Job
 from mita.model.outcome import (
     OUTSIDE,
     Answer,
@@ -26,6 +25,7 @@ from mita.model.pattern import Pattern
 from mita.model.record import FlowPage, RepeatRecord
 from mita.ports.clock import wall_clock
 from mita.rules.judge import Retention
+from mita.rules.priority import check_priority
 from mita.rules.text import note
 from mita.rules.when import when, when_or_now
 from mita.tasks import Call, Handle, Task
@@ -215,12 +215,7 @@ class Client(Inspection, RunHistory, Bulk, BulkRuns, QueueControl, Auditing):
     async def prioritise(self, id: str, priority: int) -> Answer:
         """Give the job with this `id` another `priority`, from 0 to 9; higher goes first. Raises
         `UsageError` for another number, and if the store has no such job."""
-        if isinstance(priority, bool) or priority not in PRIORITIES:
-            raise UsageError(
-                f"priority={priority!r}: give a whole number from 0 to {PRIORITIES[-1]}; higher "
-                "goes first"
-            )
-        return await self._amend(id, PrioritiseJob(priority))
+        return await self._amend(id, PrioritiseJob(check_priority(priority)))
 
     prioritise_sync = sync_twin(prioritise)
 

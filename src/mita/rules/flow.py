@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from mita.model.flow import Addition, Dependants, FlowPlace
-from mita.model.job import State
+from mita.model.job import PRIORITIES, State
 from mita.model.time import MINUTE, SECOND, Wait
 
 from .durable import ARRIVAL, signal_name
@@ -34,7 +34,7 @@ CHILD = "child:"  # so the names of signals of children begin
 SUCCEEDED = "succeeded:"  # and names of signals of steps that were retried
 ADDED = "added:"  # and names of signals of steps that have added others
 MOST_SPANS = 100  # of predecessors to which the span of a run has a link
-FLOW_PRIORITY = 9  # these jobs take no time, and others wait for them
+FLOW_PRIORITY = PRIORITIES[-1]  # these jobs take no time, and others wait for them
 _ID_DIGITS = 6
 STEP_SUFFIX_CHARACTERS = 1 + _ID_DIGITS  # by which the id of a step is longer than that of its flow
 _AGAIN = " again "

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from mita.errors import UsageError
 from mita.model.gate import MOST_HOLDERS
-from mita.model.job import DEFAULT_PRIORITY, PRIORITIES, WhenBusy
+from mita.model.job import DEFAULT_PRIORITY, WhenBusy
 from mita.model.policy import JobOptions, Retry
 from mita.model.time import NOW, SECOND, Wait, When
 from mita.rules.labels import check_metadata
 from mita.rules.names import check_key, check_name, check_template
+from mita.rules.priority import check_priority
 from mita.rules.when import wait
 
 from .hints import unknown_option
@@ -188,15 +189,6 @@ def _secret(value: Any) -> bool | tuple[str, ...]:
     return tuple(value)
 
 
-def _priority(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value not in PRIORITIES:
-        raise UsageError(
-            f"priority={value!r}: give a whole number from {PRIORITIES[0]} to {PRIORITIES[-1]}; "
-            "higher goes first"
-        )
-    return value
-
-
 def _retry(value: Any) -> Retry:
     if not isinstance(value, Retry):
         raise UsageError(
@@ -249,7 +241,7 @@ def _when_busy(value: Any) -> WhenBusy:
 
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "queue": lambda value: check_name("queue", value),
-    "priority": _priority,
+    "priority": check_priority,
     "retry": _retry,
     "timeout": _seconds("timeout", "no timeout"),
     "resource": lambda value: None if value is None else check_key("resource", value),

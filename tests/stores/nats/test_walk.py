@@ -12,7 +12,7 @@ import pytest
 
 from mita.model.flow import Arrival, FlowPlace
 from mita.model.gate import Gate, StoredLimit
-from mita.model.job import Claim, Job, NewJob, State, WhenBusy
+from mita.model.job import PRIORITIES, Claim, Job, NewJob, State, WhenBusy
 from mita.model.outcome import (
     Answer,
     CancelJob,
@@ -117,7 +117,7 @@ class Walk:
                 task="t",
                 queue=pick(["a", "a", "b"]),
                 payload=b"\x00\xff",
-                priority=pick([0, 5, 5, 9]),
+                priority=pick([PRIORITIES[0], 0, 5, 5, 9, PRIORITIES[-1]]),
                 when=pick([NOW, NOW, When(20), When(150), When(400)]),
                 unique_for=pick([0, 0, 100]),
                 gates=pick(GATES),
@@ -146,7 +146,7 @@ class Walk:
             queue=pick(["a", "a", "b"]),
             payload=b"",
             options=with_flow(b"", FlowPlace("f", 2, 2)),
-            priority=pick([0, 5, 9]),
+            priority=pick([PRIORITIES[0], 5, PRIORITIES[-1]]),
             when=UNTIL_TOLD,
             gates=pick(GATES),
             resource=pick([None, "r"]),

@@ -2,7 +2,7 @@
 shown."""
 
 from mita.model.gate import Gate, StoredLimit
-from mita.model.job import State
+from mita.model.job import PRIORITIES, State
 from mita.ports.store import Store
 
 from .clocks import Ticker
@@ -144,7 +144,7 @@ async def test_jobs_with_all_kinds_of_limits_drain_together(store: Store, clock:
         for queue in queues
         for key, gates in GATES_OF_JOBS
         for fair in (None, "a", "b")
-        for priority in (4, 7)
+        for priority in (PRIORITIES[0], PRIORITIES[-1])
     ]
     found: list[str] = []
     for _ in range(40 * len(ids)):

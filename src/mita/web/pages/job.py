@@ -2,6 +2,7 @@
 
 from starlette.responses import Response
 
+from mita.model.job import PRIORITIES
 from mita.model.record import DisplayState, JobRecord
 from mita.rules.flow import FLOW_TASKS
 from mita.web.remedies import remedy_of
@@ -29,6 +30,7 @@ async def show(visit: Visit) -> Response:
             if job.state in act.states and visit.may(act.role) and act.is_for_many
         ],
         ACTS=ACTS,
+        PRIORITIES=PRIORITIES,
         flow=flow_of(job.id),
         counters={name: getattr(job, name) for name in COUNTERS if getattr(job, name)},
     )

@@ -8,6 +8,7 @@ from mita.app import Mita
 from mita.errors import UsageError
 from mita.model.outcome import Answer
 from mita.model.record import DisplayState
+from mita.rules.priority import PRIORITY_RANGE
 from mita.web.json_field import json_field
 from mita.web.roles import Role
 from mita.web.visit import Form, Visit
@@ -70,9 +71,11 @@ async def _reschedule(app: Mita, id: str, form: Form) -> Answer:
 
 async def _prioritise(app: Mita, id: str, form: Form) -> Answer:
     given = form.get("priority")
-    if not given.isdecimal():
-        raise UsageError(f"priority={given!r}: give a whole number from 0 to 9")
-    return await app.prioritise(id, int(given))
+    try:
+        priority = int(given)
+    except ValueError:
+        raise UsageError(f"priority={given!r}: give a whole number from {PRIORITY_RANGE}") from None
+    return await app.prioritise(id, priority)
 
 
 async def _signal(app: Mita, id: str, form: Form) -> Answer:
