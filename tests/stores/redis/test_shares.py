@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from mita.model.job import NewJob
+from mita.model.job import PRIORITIES, NewJob
 from mita.model.outcome import Settlement
 from mita.model.time import HOUR, MINUTE, NOW, Wait, When
 from mita.stores.memory import MemoryStore
@@ -35,7 +35,7 @@ def some_jobs(random: Random, groups: list[str | None], priorities: list[int]) -
 
 
 @pytest.mark.parametrize("ageing", [None, MINUTE])
-@pytest.mark.parametrize("priorities", [[5], [5, 7]])
+@pytest.mark.parametrize("priorities", [[5], [PRIORITIES[0], 5, PRIORITIES[-1]]])
 @pytest.mark.parametrize("groups", [["a"], ["a", None], ["a", "b", "c", None], list("abcdefghijk")])
 async def test_the_same_jobs_start_in_the_same_order_as_in_memory(
     own_store: RedisStore,

@@ -36,10 +36,14 @@ from .scripting.record_layout import (
     CLIENT_FIELDS,
     HANDLE_FLAGS,
     HEAD_FIELDS,
+    HIGHEST_IN_ONE_BYTE,
+    INT8,
     LIVE_FIELDS,
+    LOWEST_IN_ONE_BYTE,
     OLDEST_CLIENT_FIELDS,
     OLDEST_LIVE_FIELDS,
     PLAIN_FLAG,
+    PRIORITY_IN_RECORD,
     client_defaults,
     fixed_type,
     live_defaults,
@@ -133,10 +137,19 @@ def when_args(when: When) -> tuple[int, int | str]:
     return when.wait, "" if when.at is None else when.at
 
 
+def _with_priority_marked(raw: bytes) -> bytes:
+    """A fixed part that MessagePack can read. It reads a single byte as a number from -32 to 127
+    only; before a lower priority it needs a byte that says that a number follows."""
+    if HIGHEST_IN_ONE_BYTE < raw[PRIORITY_IN_RECORD] < LOWEST_IN_ONE_BYTE:
+        at = PRIORITY_IN_RECORD.start
+        return raw[:at] + INT8 + raw[at:]
+    return raw
+
+
 def _fixed_values(raw: bytes) -> list[Any] | None:
     """The values of a fixed part of any version, unchecked: those of the head, then a list of the
     client's. None if it is no such list."""
-    found = _unpack(raw)
+    found = _unpack(_with_priority_marked(raw))
     if not isinstance(found, list):
         return None
     if len(found) == _HEAD + OLDEST_CLIENT_FIELDS:  # version 0.1 had no list in the list

@@ -80,10 +80,10 @@ local function ahead_by_age(priority)
 end
 
 local ahead = ahead_in_own_priority()
-for priority = ageing and LOWEST_PRIORITY or r.priority + 1, HIGHEST_PRIORITY do
+for _, priority in ipairs(used_priorities(q)) do
   if ageing and priority ~= r.priority then
     ahead = ahead + ahead_by_age(priority)
-  elseif not ageing then
+  elseif not ageing and priority > r.priority then
     local listed = call('LLEN', ready_of(q, priority)) - removed_from_list(q, priority)
     ahead = ahead + call('ZCOUNT', due_of(q, priority), '-inf', now) + listed
   end

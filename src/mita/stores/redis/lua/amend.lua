@@ -14,9 +14,10 @@
 -- include timeline
 -- include moment
 -- include gates
-local now, q, change = clock(ARGV[1]), check_all_types(queue_of(KEYS[1])), ARGV[3]
+local now, q, change = clock(ARGV[1]), check_used_types(queue_of(KEYS[1])), ARGV[3]
 local amount, at, why = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6]
 local changes = {}
+if change == 'prioritise' then check_types_of(q, amount) end
 
 -- A running job is only marked. What was asked takes effect when its run ends.
 local function ask(r, asked)
@@ -75,6 +76,7 @@ function changes.prioritise(r)
   local waits_at = r.blocked_at
   if r.state ~= State.RUNNING then remove_from_indexes(q, r) end
   r.priority, r.blocked_at = amount, waits_at
+  use_priority(q, amount) -- a running job may be queued with it later
   if r.state ~= State.RUNNING then add_to_indexes(q, r) end
   save(q, r)
   return Answer.DONE

@@ -7,7 +7,7 @@
 -- include type_checks
 -- include record
 -- include state_indexes
-local now, q, answers = clock(ARGV[1]), check_all_types(queue_of(KEYS[1])), {}
+local now, q, answers = clock(ARGV[1]), check_used_types(queue_of(KEYS[1])), {}
 
 local function count_arrivals(values)
   local count = 0

@@ -6,7 +6,7 @@
 -- include type_checks
 -- include record
 -- include resource_keys
-local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
+local now, q = clock(ARGV[1]), check_used_types(queue_of(KEYS[1]))
 for at = 3, #ARGV, 3 do
   local id, handle, why = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local r = load(q, id)

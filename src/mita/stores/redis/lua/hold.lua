@@ -8,7 +8,7 @@
 -- include record
 -- include resource_keys
 -- include moment
-local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
+local now, q = clock(ARGV[1]), check_used_types(queue_of(KEYS[1]))
 hold(q, ARGV[3], moment(tonumber(ARGV[4]), tonumber(ARGV[5]), now), now)
 enter_wakes(q, now)
 notify(ARGV[2])

@@ -7,7 +7,7 @@
 -- include type_checks
 -- include record
 -- include resource_keys
-local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
+local now, q = clock(ARGV[1]), check_used_types(queue_of(KEYS[1]))
 if not q.flow_types_checked then check_flow_types(q) end
 local key, packed = ARGV[3]:sub(2), ARGV[4] ~= '' and ARGV[4]
 

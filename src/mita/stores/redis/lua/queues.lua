@@ -29,7 +29,7 @@ local function first_listed(priority)
   return now + 1
 end
 
-for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
+for _, priority in ipairs(used_priorities(q)) do
   local due = due_of(q, priority)
   local listed = call('LLEN', ready_of(q, priority))
   if listed > 0 then

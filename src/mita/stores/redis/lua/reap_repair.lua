@@ -7,7 +7,7 @@
 -- include record
 -- include resource_keys
 local HELD_KEYS = 100 -- keys that running jobs have: each sweep looks at other ones
-local now, q = clock(ARGV[1]), check_all_types(queue_of(KEYS[1]))
+local now, q = clock(ARGV[1]), check_used_types(queue_of(KEYS[1]))
 
 local function free_stale_holders(key)
   local holders = q.holders .. key
@@ -22,14 +22,34 @@ local function free_stale_holders(key)
   if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
 end
 
-for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do -- the list of used ones may be unreadable
-  local listed = call('LLEN', ready_of(q, priority))
-  local groups = call('EXISTS', q.groups_next .. priority, q.groups_later .. priority)
-  if groups > 0 then set_use(q, GROUPS, true) end
-  if listed + groups > 0 or call('ZCARD', due_of(q, priority)) > 0 then
-    use_priority(q, priority)
+-- Whether all jobs of the queue are found with the priorities that it is known to use. In a queue
+-- with groups they are not counted, because that needs a command for each group.
+local function has_all_priorities()
+  if uses(q, GROUPS) then return false end
+  local found = gates().running(q)
+  for _, state in ipairs({ 'blocked', 'succeeded', 'failed', 'cancelled' }) do
+    found = found + call('ZCARD', q[state])
+  end
+  for _, priority in ipairs(used_priorities(q)) do
+    local listed = call('LLEN', ready_of(q, priority)) - removed_from_list(q, priority)
+    found = found + listed + call('ZCARD', due_of(q, priority))
+  end
+  return found >= call('HLEN', q.jobs)
+end
+
+-- Look at every priority: the list of used ones may be lost or unreadable.
+local function find_priorities()
+  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
+    local groups = call('EXISTS', q.groups_next .. priority, q.groups_later .. priority)
+    if groups > 0 then set_use(q, GROUPS, true) end
+    if groups > 0 or call('EXISTS', ready_of(q, priority), due_of(q, priority)) > 0 then
+      check_types_of(q, priority)
+      use_priority(q, priority)
+    end
   end
 end
+
+if not has_all_priorities() then find_priorities() end
 set_use(q, RATES, call('EXISTS', q.rates, q.wakes) > 0)
 set_use(q, KEY_LIMITS, call('EXISTS', q.limits) > 0)
 set_use(q, LIMITED, call('HEXISTS', q.meta, 'limit') > 0)

@@ -69,6 +69,7 @@ NUMBERS = {
     "DEFAULT_PRIORITY": DEFAULT_PRIORITY,
     "LOWEST_PRIORITY": PRIORITIES[0],
     "HIGHEST_PRIORITY": PRIORITIES[-1],
+    "ZERO_BYTE": ord("0"),  # stands for priority 0 in the text of the used priorities
     "BUSY_RETENTION_MS": BUSY_RETENTION,
     "SET_ASIDE_RETENTION_MS": SET_ASIDE_KEEP,
     "PAGE_INDEX_RETENTION_MS": 600_000,  # how long ids stay sorted after a page was read

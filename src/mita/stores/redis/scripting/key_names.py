@@ -4,9 +4,10 @@ All keys of one queue share the hash tag `{queue}`: a cluster keeps them on one 
 can use them all. Keys that belong to no queue have the tag `{@}`, which no queue can be called. A
 script gets the root of a queue (`mita:{mail}`) and appends a suffix from these tables.
 
-Each priority of a queue has two keys. `ready:0` to `ready:9` are lists of the jobs that were due
-when they were enqueued, in that order. `due:0` to `due:9` are sorted sets of all other queued jobs,
-by due time. Jobs with `fair` are in neither: each group of a priority has a sorted set of its own.
+Each priority of a queue has two keys, for example `ready:5` and `due:5`. The first is a list of the
+jobs that were due when they were enqueued, in that order. The second is a sorted set of all other
+queued jobs, by due time. Jobs with `fair` are in neither: each group of a priority has a sorted set
+of its own.
 
     mita:{mail}:jobs       a key of queue "mail"
     mita:{mail}:ready:5    the list of its priority 5
@@ -21,11 +22,12 @@ from .lua_text import as_lua
 
 QUEUE_KEYS = {
     "meta": "hash: newest (age of the newest job, and when it came), paused (since when), lines "
-    "(the priorities that were ever used), gone:0 to gone:9 (how many jobs of a list are only "
-    "marked as removed), batch (number of the newest batch), index (until when `ids` is kept), "
-    "scan (how far it is built), flow (what of flow control the queue uses, as letters: see "
-    "`include/flow.lua`), limit (the limit of the queue), level (`tat_us` of its rate), virtual:0 "
-    "to virtual:9 (the virtual time of a priority)",
+    "(the priorities that were ever used: see `include/priorities.lua`), gone:5 (how many jobs of "
+    "the list of a priority are only marked as removed), batch (number of the newest batch), index "
+    "(until when `ids` is kept), scan (how far it is built), flow (what of flow control the queue "
+    "uses, as letters: see "
+    "`include/flow.lua`), limit (the limit of the queue), level (`tat_us` of its rate), virtual:5 "
+    "(the virtual time of a priority)",
     "jobs": "hash: id -> the fixed part of its record",
     "live": "hash: id -> the live part of its record, or the name of its batch",
     "error": "hash: id -> the text of its last error",
@@ -194,7 +196,7 @@ local function queue_of(root)
   return setmetatable({{
     root = root, name = root:match('{{(.*)}}$'), types_checked = false, flow_types_checked = false,
     shared_lives = false, places = false, touched_keys = false, virtual = false,
-    changed_levels = false,
+    changed_levels = false, priorities = false,
   }}, {{ __index = queue_key }})
 end
 
@@ -218,6 +220,8 @@ end
 """
 
 _TYPE_CHECKS = """\
+-- include priorities
+
 -- The keys of flow control. Only a queue that uses it pays for this.
 local function check_flow_types(q)
 {flow_checks}
@@ -244,16 +248,10 @@ local function check_types_of(q, priority)
   if q.flow:find(GROUPS, 1, true) then check_group_types(q, priority) end
 end
 
-local function check_all_types(q)
-  check_types(q)
-  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do check_types_of(q, priority) end
-  return q
-end
-
--- The same for a script that gives no job another priority.
+-- The same with the keys of the priorities that the queue uses.
 local function check_used_types(q)
   check_types(q)
-  q.used = q.used or redis.call('HGET', q.meta, 'lines') or ''
-  for priority in q.used:gmatch('%d') do check_types_of(q, priority) end
+  for _, priority in ipairs(used_priorities(q)) do check_types_of(q, priority) end
+  return q
 end
 """

@@ -104,14 +104,14 @@ def first_claim(raw, queue, at):
         return long_claim(raw, queue, at)
     try:
         {_values(FIRST_CLIENT_FIELDS)} = decode(raw)
-    except ValidationError:
+    except DecodeError:
         return long_claim(raw, queue, at)
     return Claim({_claim_arguments(FIRST_CLIENT_FIELDS)})
 
 def long_claim(raw, queue, at):
     try:
         {_values(CLIENT_FIELDS)} = decode_long(raw)
-    except ValidationError:
+    except DecodeError:
         {_values(CLIENT_FIELDS)} = decode_other_version(raw)
     return Claim({_claim_arguments(CLIENT_FIELDS)})
 """
@@ -122,7 +122,7 @@ def long_claim(raw, queue, at):
         decode=msgspec.msgpack.Decoder(fixed_type(FIRST_CLIENT_FIELDS)).decode,
         decode_long=msgspec.msgpack.Decoder(fixed_type()).decode,
         decode_other_version=decode_other_version,
-        ValidationError=msgspec.ValidationError,
+        DecodeError=msgspec.DecodeError,
         **{f"default_{field.name}": field.default for field in msgspec.structs.fields(Claim)},
     )
     return made

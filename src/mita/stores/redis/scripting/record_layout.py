@@ -9,7 +9,7 @@ does; all numbers are big-endian):
     3..10    created
     11       0xcf     an unsigned integer of eight bytes follows
     12..19   due
-    20       priority, 0 to 9
+    20       priority, as one byte with a sign (two's complement)
     21       0xc4     bytes follow
     22       length of the handle
     23..     handle   age of the job (8 bytes), flag (1 byte), id
@@ -20,8 +20,9 @@ it can read due time, priority and handle at fixed positions, and copies the res
 counts up in microseconds; it sorts jobs that are due at the same time. The flag is '0' plus 1 for a
 resource key, 2 for a unique key, 4 for gates, 8 for a group (`fair`) and 16 for a group with a
 weight other than 1. So a script that has the handle knows whether it must read more of the record.
-Two things change a fixed part: a debounce replaces payload, options and headers, and a person who
-gives a job other arguments replaces the payload (`RewriteJob`).
+MessagePack reads priorities of -32 and more at their place. Lower ones are read by a slower path
+(`codec`). Two things change a fixed part: a debounce replaces payload, options and headers, and a
+person who gives a job other arguments replaces the payload (`RewriteJob`).
 
 The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
 list. The last of them, the group of a failed job, is left out if there is none. A job that was
@@ -85,20 +86,21 @@ FIRST_FLOW_FLAG = ord(PLAIN_FLAG) + 2 ** _FLAG_PARTS.index("gates")  # gates, or
 
 # The head of a fixed part as Lua counts, and what MessagePack puts before each value.
 LUA_CONSTANTS: dict[str, int | str] = {
-    "HEAD_FORMAT": ">BBI8BI8BBB",
+    "HEAD_FORMAT": ">BBI8BI8bBB",
     "HEAD_ARRAY": 0x95,
     "HEAD_UINT64": 0xCF,
     "HEAD_BYTES": 0xC4,
     "OLD_ARRAY": 0x9F,  # what a fixed part of version 0.1 begins with
     "LONG_ARRAY": 0xDC,  # an array of more than 15 values: three bytes come before the first
     "DUE_AT": 12,
-    "PRIORITY_AT": 20,
+    "DUE_AND_PRIORITY_FORMAT": ">I8b",
     "HANDLE_LENGTH_AT": 22,
     "HANDLE_AT": 23,
     "AGE_FORMAT": ">I8",
     "NEWEST_FORMAT": ">I8I8",  # what a queue keeps of its newest job: its age, and when it came
     "OLDEST_LIVE_FIELDS": OLDEST_LIVE_FIELDS,
     "NEWEST_LIVE_FIELDS": len(LIVE_FIELDS) - 1,  # without the last, which few jobs have
+    "PRIORITY_FIELD": LIVE_FIELDS.index("priority") + 1,
     "FIELDS_BEFORE_PAYLOAD": CLIENT_FIELDS.index("payload"),
     "CREATED_AT": 3,
     "FLAG_AT": 9,
@@ -109,6 +111,10 @@ LUA_CONSTANTS: dict[str, int | str] = {
 }
 AGE, ID = slice(0, 8), slice(9, None)  # of a handle, as Python counts
 FLAG_IN_RECORD = slice(30, 31)  # of a fixed part, as Python counts
+PRIORITY_IN_RECORD = slice(19, 20)
+# MessagePack reads the bytes up to the first as 0 to 127, and those from the second on as -32 to
+# -1. Before another byte with a sign it has the third.
+HIGHEST_IN_ONE_BYTE, LOWEST_IN_ONE_BYTE, INT8 = b"\x7f", b"\xe0", b"\xd0"
 
 _TYPES = get_type_hints(Job, include_extras=True)
 
@@ -149,11 +155,13 @@ def live_types() -> list[tuple[str, Any, Any]]:
 
 
 def live_numbers(*, may_be_false: bool) -> list[int]:
-    """The positions, as Lua counts, of the live fields that hold a whole number of 0 or more."""
+    """The positions, as Lua counts, of the live fields that hold a whole number of 0 or more. A
+    priority can be negative, so it is not among them."""
     own = ("asked_due", "asked_keep")
     return [
         at
         for at, (name, default) in enumerate(live_defaults().items(), 1)
         if (default is False) == may_be_false
+        and name != "priority"
         and (name in own or (name in JOB and isinstance(JOB[name].type, inspect.IntType)))
     ]

@@ -76,7 +76,7 @@ def _with_includes(text: str, seen: set[str]) -> str:
             return ""
         seen.add(name)
         if name in _GENERATED:
-            return _GENERATED[name]()
+            return _with_includes(_GENERATED[name](), seen)
         return _with_includes(_read("include", f"{name}.lua"), seen)
 
     return _INCLUDE.sub(put_in, text)

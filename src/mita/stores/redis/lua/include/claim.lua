@@ -156,8 +156,8 @@ end
 -- Read when the first job of each sorted set is due, for the priorities that were ever used.
 local function read_first_due(q)
   q.next_due, q.first_due = {}, {}
-  for digit in used_priorities(q):gmatch('%d') do
-    q.first_due[tonumber(digit)] = first_due(q, digit)
+  for _, priority in ipairs(used_priorities(q)) do
+    q.first_due[priority] = first_due(q, priority)
   end
 end
 
@@ -171,7 +171,7 @@ local function wanted(q, c) return q.places and math.min(c.left, q.places) or c.
 local function claim(q, c)
   if uses(q, GROUPS) then return claim_with_groups(q, c) end
   if c.ageing and #q.used > 1 then return rare().ranked().claim(q, c) end
-  for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+  for _, priority in ipairs(used_priorities(q)) do
     local empty = not q.first_due[priority]
     while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
       local n = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)

@@ -89,7 +89,7 @@ local function claim_with_groups(q, c)
   -- Claim while in each priority only one group has jobs. Returns false if the rest goes by turns.
   local function claim_alone()
     if c.ageing and #q.used > 1 and not is_one_priority() then return false end
-    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+    for _, priority in ipairs(used_priorities(q)) do
       local empty = not q.first_due[priority]
       while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
         local n = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)

@@ -23,7 +23,7 @@ local function rare()
 -- include gates
   made_rare = {
     holder = unique_holder, take = take_unique, meet_twin = meet_twin, enter_wakes = enter_wakes,
-    check_all_types = check_all_types, check_group_types = check_group_types,
+    check_used_types = check_used_types, check_group_types = check_group_types,
   }
   return made_rare
 end
@@ -138,13 +138,12 @@ end
 
 -- What is to be added to the list of a priority (`listed`), or else to its sorted set.
 local function index_of(q, priority, listed)
-  local name = listed and priority + 10 or priority
-  local index = q.indexes[name]
+  local key = listed and ready_of(q, priority) or due_of(q, priority)
+  local index = q.indexes[key]
   if not index then
-    index = { priority = priority, command = listed and 'RPUSH' or 'ZADD' }
-    index.key = listed and ready_of(q, priority) or due_of(q, priority)
-    call(listed and 'LLEN' or 'ZCARD', index.key)
-    q.indexes[name] = index
+    index = { priority = priority, command = listed and 'RPUSH' or 'ZADD', key = key }
+    call(listed and 'LLEN' or 'ZCARD', key)
+    q.indexes[key] = index
   end
   return index
 end
@@ -228,7 +227,7 @@ local function insert_jobs(queues, registry, kinds, items, now, fresh)
     read_kinds[packed] = kind
     if kind.debounce then
       for _, q in ipairs(queues) do
-        if not q.types_checked then rare().check_all_types(q) end
+        if not q.types_checked then rare().check_used_types(q) end
       end
       write(true)
       age = debounce_jobs(kind, items, at, n, existing, refused, write, age, now)

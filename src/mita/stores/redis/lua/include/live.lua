@@ -21,6 +21,8 @@ local function read_live(text)
   for _, i in ipairs(LIVE_NUMBERS_OR_FALSE) do
     if t[i] ~= false and not is_number(t[i]) then return nil end
   end
+  local priority = t[PRIORITY_FIELD]
+  if priority ~= false and not is_priority(priority) then return nil end
   return live_fields(t)
 end
 

@@ -56,9 +56,9 @@ local function ranked()
   end
 
   -- The priority whose first job goes next, and the one that would go after it.
-  local function first_two(c, heads)
+  local function first_two(q, c, heads)
     local best, second
-    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+    for _, priority in ipairs(used_priorities(q)) do
       local job = heads[priority]
       if job then
         local its_rank = rank(c, priority, job.due)
@@ -122,9 +122,7 @@ local function ranked()
 
   local function take_turns(q, c)
     local most = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)
-    local all, taken, met, priorities = {}, {}, 0, {}
-    for priority in pairs(q.first_due) do priorities[#priorities + 1] = priority end
-    table.sort(priorities, function(one, other) return one > other end)
+    local all, taken, met, priorities = {}, {}, 0, used_priorities(q)
     while met < most and wanted(q, c) > #taken do
       local t, group = best_turns(q, c, priorities, all, most)
       if not t then break end
@@ -178,7 +176,7 @@ local function ranked()
     local heads, taken, part = {}, {}, FIRST_PART_JOBS
     for priority in pairs(q.first_due) do heads[priority] = first_plain(q, c, priority) end
     while wanted(q, c) > #taken and c.looked_at < CALL_ITEMS do
-      local best, second = first_two(c, heads)
+      local best, second = first_two(q, c, heads)
       if not best then break end
       local priority, last = best.priority, c.now
       if second then -- of two jobs with the same rank the higher priority goes first

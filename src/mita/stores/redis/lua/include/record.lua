@@ -74,13 +74,13 @@ local function parsed(q, id, fixed, live)
   local r = live_of(q, live, batch)
   r.id, r.fixed, r.handle, r.batch, r.touched = id, fixed, handle_in(fixed), batch, live
   if not r.priority then
-    r.priority, r.due = fixed:byte(PRIORITY_AT), struct.unpack('>I8', fixed, DUE_AT)
+    r.due, r.priority = struct.unpack(DUE_AND_PRIORITY_FORMAT, fixed, DUE_AT)
   end
   local at = client_fields_at(fixed)
   read_client_fields(r, fixed, at)
   if r.handle:byte(FLAG_AT) >= FIRST_FLOW_FLAG then read_flow(r, fixed, at) end
   assert(r.handle:sub(ID_AT) == id and type(r.task) == 'string')
-  assert(r.priority <= HIGHEST_PRIORITY and r.due <= LARGEST_NUMBER)
+  assert(is_priority(r.priority) and r.due <= LARGEST_NUMBER)
   assert(is_number(r.limit) and r.limit > 0 and is_number(r.unique_for))
   assert(type(r.when_busy) == 'string')
   assert(type(r.resource or '') == 'string' and type(r.unique or '') == 'string')

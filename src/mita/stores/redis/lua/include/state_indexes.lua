@@ -15,8 +15,16 @@
 -- include shares
 -- include dead_groups
 
--- 2^48. A score has the priority above the due time, and is still exact in a double.
-local PRIORITY_STEP = 281474976710656
+-- The score of a job that waits at a key: by priority, then by due time. It is a whole number that
+-- a double holds exactly. Until there were more priorities than 0 to 9, each of them had a range of
+-- 2^48 scores, and jobs still wait under these. So they keep them. Higher priorities come before
+-- them and lower ones behind them, in ranges of 2^45: until the year 3084 these sort by due time.
+local function waiting_score(r)
+  if r.priority >= 0 and r.priority <= 9 then return (9 - r.priority) * 2 ^ 48 + r.due end
+  local due = math.min(r.due, 2 ^ 45 - 1)
+  if r.priority > 9 then return (9 - r.priority) * 2 ^ 45 + due end
+  return 10 * 2 ^ 48 - (r.priority + 1) * 2 ^ 45 + due
+end
 
 -- The keys of all gates of a job, each once.
 local function keys_of(r)
@@ -98,9 +106,8 @@ local function add_to_indexes(q, r)
     end
     topics[q.name] = true
   elseif r.state == State.BLOCKED then
-    local score = (HIGHEST_PRIORITY - r.priority) * PRIORITY_STEP + r.due
     call('ZADD', q.blocked, 0, r.handle)
-    call('ZADD', q.waiting .. r.blocked_at, score, r.handle)
+    call('ZADD', q.waiting .. r.blocked_at, waiting_score(r), r.handle)
     call('SADD', q.waited, r.blocked_at)
     if q.flow ~= '' then touch_key(q, r.blocked_at) end
   else
@@ -139,9 +146,7 @@ local function set_aside(q, r, handle, now, why)
   for _, set in ipairs({ q.lease, q.blocked, q.succeeded, q.cancelled }) do
     call('ZREM', set, handle)
   end
-  for priority = LOWEST_PRIORITY, HIGHEST_PRIORITY do
-    call('ZREM', due_of(q, priority), handle)
-  end
+  for _, priority in ipairs(used_priorities(q)) do call('ZREM', due_of(q, priority), handle) end
   call('ZADD', q.failed, now, handle)
   enter_group(q, '', now, handle)
   call('ZADD', q.expiry, now + SET_ASIDE_RETENTION_MS, handle)

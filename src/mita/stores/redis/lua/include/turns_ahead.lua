@@ -80,7 +80,7 @@ local function turns_ahead(q, r, now, ageing)
 
   local function next_priority()
     local best, rank
-    for priority = HIGHEST_PRIORITY, LOWEST_PRIORITY, -1 do
+    for _, priority in ipairs(used_priorities(q)) do
       local p = priorities[priority]
       if p then p.first = p.first or first_of(p) end
       if p and p.first then
@@ -105,8 +105,7 @@ local function turns_ahead(q, r, now, ageing)
     return more
   end
 
-  for digit in used_priorities(q):gmatch('%d') do
-    local priority = tonumber(digit)
+  for _, priority in ipairs(used_priorities(q)) do
     if ageing or priority >= r.priority then priorities[priority] = read_priority(priority) end
   end
   for turn = 0, TRIED_TURNS do
