@@ -14,6 +14,7 @@ _RATES = {
     "add_one": "enqueue one",
     "add_bulk": "enqueue in bulk",
     "drain": "drain",
+    "retry": "retries",
     "backlog": "drain beside 100,000 scheduled",
 }
 _DELAYS = {"pickup": "idle pick-up", "timer": "timer lateness"}
