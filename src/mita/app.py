@@ -7,13 +7,9 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType, TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from mita.client import JobSender
-from mita.engine.importing import plan_processes
-from mita.engine.relay_process import StandaloneRelay
-from mita.engine.scheduler_process import StandaloneScheduler
-from mita.engine.worker import Worker
 from mita.errors import UsageError
 from mita.events import ClientEvents, EventBus
 from mita.model.policy import Retry
@@ -31,6 +27,11 @@ from mita.store_pool import StorePool, shown_factory, store_source
 from mita.sync import Portal
 from mita.tasks import Composed, Declare, Options, Registry, Task
 from mita.tasks.calls import unknown_task
+
+if TYPE_CHECKING:  # a program that only enqueues jobs does not load the engine
+    from mita.engine.relay_process import StandaloneRelay
+    from mita.engine.scheduler_process import StandaloneScheduler
+    from mita.engine.worker import Worker
 
 make_logs_printable()
 
@@ -162,7 +163,7 @@ class Mita(Observable, Composed):
         until_empty: bool = False,
         max_jobs: int | None = None,
         verbose: bool = False,
-    ) -> Worker:
+    ) -> "Worker":
         """Return a worker. `await worker.run()` runs jobs until `worker.stop()`, until no job is
         ready or running (`until_empty`), or until it has run `max_jobs` jobs.
 
@@ -181,6 +182,9 @@ class Mita(Observable, Composed):
         `/ready`. `health` is an address for these two alone, without the extra `metrics`. Failures
         are logged with their traceback; with `verbose`, successes are logged with their duration.
         Raises `UsageError` for settings that make no sense."""
+        from mita.engine.importing import plan_processes
+        from mita.engine.worker import Worker
+
         for named, given in (("queues", queues), ("exclude", exclude)):
             if isinstance(given, str):
                 raise UsageError(f"{named}={given!r}: give a list, [{given!r}]")
@@ -224,11 +228,13 @@ class Mita(Observable, Composed):
         name: str = "",
         metrics: str | None = None,
         health: str | None = None,
-    ) -> StandaloneScheduler:
+    ) -> "StandaloneScheduler":
         """Return a standalone scheduler, which fires repeats and runs no jobs: `await
         scheduler.run()` until `scheduler.stop()`. One of many schedulers holds the `lock` for so
         many seconds; `poll`, `name`, `metrics` and `health` are as for a worker. Raises
         `UsageError` for settings that make no sense."""
+        from mita.engine.scheduler_process import StandaloneScheduler
+
         settings = SchedulerSettings(lock=lock, poll=poll, name=name)
         return StandaloneScheduler(
             self._pool.new,
@@ -239,10 +245,12 @@ class Mita(Observable, Composed):
             self._keep.failed,
         )
 
-    def relay(self, *, name: str = "", metrics: str | None = None) -> StandaloneRelay:
+    def relay(self, *, name: str = "", metrics: str | None = None) -> "StandaloneRelay":
         """Return a standalone relay, which sends the rows of the outbox to the store and runs no
         jobs: `await relay.run()` until `relay.stop()`. Every worker relays, too. `name` and
         `metrics` are as for a worker. Raises `UsageError` if the app has no outbox."""
+        from mita.engine.relay_process import StandaloneRelay
+
         served = self._served(metrics)
         return StandaloneRelay(self._pool.new, self.outbox, self._watch, served, name)
 

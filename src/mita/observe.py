@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from mita.client import Client, Events, SyncEvents
-from mita.engine.pulse import Pulse
-from mita.engine.startup import Serve
 from mita.errors import UsageError
 from mita.events import Counters, EventBus, ListenerThread
 from mita.events.listener import Listener
-from mita.probes import serving_probes
 from mita.rules.names import check_kinds, check_name
 from mita.settings import Address
 from mita.store_pool import StorePool
 from mita.sync import Portal
 
-if TYPE_CHECKING:  # an extra, imported when it is used
+if TYPE_CHECKING:  # imported when it is used; metrics are an extra
     from prometheus_client import CollectorRegistry
 
+    from mita.engine.pulse import Pulse
+    from mita.engine.startup import Serve
     from mita.metrics import Source
 
 
@@ -89,7 +88,7 @@ class Observable(Client):
             join(chosen, source)
             self._registries.append(chosen)
 
-    def _served(self, metrics: str | None, health: str | None = None) -> Serve:
+    def _served(self, metrics: str | None, health: str | None = None) -> "Serve":
         """What a worker serves while it runs, at these addresses."""
         page: Serve = nullcontext
         if metrics is not None:
@@ -122,13 +121,15 @@ class Observable(Client):
 
 
 @contextmanager
-def _serving_health(address: Address, pulse: Pulse) -> Iterator[None]:
+def _serving_health(address: Address, pulse: "Pulse") -> Iterator[None]:
+    from mita.probes import serving_probes
+
     with serving_probes(address, pulse) as served:
         log.info("health is served at http://%s/live and /ready", served)
         yield
 
 
 @contextmanager
-def _both(first: Serve, second: Serve, pulse: Pulse) -> Iterator[None]:
+def _both(first: "Serve", second: "Serve", pulse: "Pulse") -> Iterator[None]:
     with first(pulse), second(pulse):
         yield

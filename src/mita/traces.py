@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -45,6 +44,8 @@ def tracer() -> "Tracer | None":
 
 @lru_cache(maxsize=8)
 def _tracer_of(provider: Any) -> "Tracer":
+    from importlib.metadata import version
+
     made: Tracer = provider.get_tracer("mita", version("mita"))
     return made
 

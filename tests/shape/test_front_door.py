@@ -188,7 +188,13 @@ def functions(member: Any) -> Iterator[Any]:
 
 
 # what modules import for type checkers alone
-LOCAL = {"CollectorRegistry": object, "Source": object}
+LOCAL = {
+    "CollectorRegistry": object,
+    "Source": object,
+    "Worker": mita.Worker,
+    "StandaloneScheduler": mita.Scheduler,
+    "StandaloneRelay": mita.Relay,
+}
 
 
 def classes(annotation: Any) -> Iterator[Any]:

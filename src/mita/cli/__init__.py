@@ -3,40 +3,16 @@
 import errno
 import os
 import sys
-import traceback
 from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
 
 from mita.errors import MitaError
 
-from . import (
-    amend,
-    arguments,
-    audit,
-    bulk_runs,
-    check,
-    completion,
-    dead,
-    demo,
-    doctor,
-    enqueue,
-    flows,
-    history,
-    inspect,
-    limits,
-    queues,
-    relay,
-    repeats,
-    scheduler,
-    signal_job,
-    top,
-    web,
-    why,
-    worker,
-)
+from .commands import COMMANDS
 from .exits import Exit, exit_of
-from .parser import Commands, Parser, read, root
+from .parser import Commands, Parser, is_child, read, root
 from .screen import Screen
-from .supervisor import is_child
 
 _WRITE_ERRORS = (errno.ENOSPC, errno.EFBIG, errno.EIO, getattr(errno, "EDQUOT", None))
 
@@ -67,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_of(error)
     except Exception as error:  # noqa: BLE001
         # a bug in Mita. The traceback may contain text from jobs: control characters are replaced
+        import traceback
+
         if screen.json:
             screen.print_error(error)
         screen.print_stderr(traceback.format_exc().rstrip())
@@ -80,40 +58,30 @@ def _discard_output() -> None:
 
 def grammar() -> Parser:
     """The parser with all commands."""
+    parser, commands = _late_grammar()
+    commands.add_all()
+    return parser
+
+
+def _late_grammar() -> tuple[Parser, Commands]:
+    """The parser, which imports the module of a command when the command is used."""
     parser = root()
     commands = Commands(parser)
-    for group in (
-        worker,
-        scheduler,
-        relay,
-        demo,
-        enqueue,
-        inspect,
-        dead,
-        why,
-        flows,
-        history,
-        top,
-        web,
-        amend,
-        arguments,
-        bulk_runs,
-        signal_job,
-        queues,
-        limits,
-        repeats,
-        audit,
-        check,
-        doctor,
-        completion,
-    ):
-        group.add(commands)
-    return parser
+    for module, helps in COMMANDS.items():
+        for name, help in helps.items():
+            commands.add_late(name, help, partial(_add, module, commands))
+    return parser, commands
+
+
+def _add(module: str, commands: Commands) -> None:
+    """Add the commands of this module."""
+    import_module(f"{__name__}.{module}").add(commands)
 
 
 def _run(arguments: list[str], screen: Screen, *, is_process: bool) -> int:
     """Run the command. `is_process`: this process does nothing else."""
-    options = read(grammar(), arguments)
+    parser, _ = _late_grammar()
+    options = read(parser, arguments)
     options.is_process = is_process
     code: int = options.run(options, screen)
     return code

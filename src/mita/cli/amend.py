@@ -35,7 +35,6 @@ def add(commands: Commands) -> None:
     reschedule = commands.add(
         "reschedule",
         store_command(reschedule_jobs),
-        "run jobs at another time; failed jobs are retried then",
         rest="ids",
     )
     reschedule.add_argument("ids", metavar="ID", nargs="*", help=_IDS)
@@ -46,7 +45,6 @@ def add(commands: Commands) -> None:
     cancel = commands.add(
         "cancel",
         store_command(cancel_jobs),
-        "cancel jobs or flows; running jobs are asked to stop",
         rest="ids",
     )
     cancel.add_argument("ids", metavar="ID", nargs="*", help=_IDS_OF_FLOWS)
@@ -56,7 +54,6 @@ def add(commands: Commands) -> None:
     retry = commands.add(
         "retry",
         store_command(retry_jobs),
-        "run failed or cancelled jobs again, with their counters at zero",
         rest="ids",
     )
     retry.add_argument("ids", metavar="ID", nargs="*", help=_IDS_OF_FLOWS)
@@ -68,7 +65,6 @@ def add(commands: Commands) -> None:
     delete = commands.add(
         "delete",
         store_command(delete_jobs),
-        "delete jobs that have ended",
         rest="ids",
     )
     delete.add_argument("ids", metavar="ID", nargs="*", help=_IDS)

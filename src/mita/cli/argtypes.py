@@ -5,15 +5,16 @@ import re
 from datetime import datetime
 from pathlib import PurePath
 from types import NoneType
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from mita.errors import UsageError
-from mita.model.limits import Rate
 from mita.project import read_duration
-from mita.tasks import Task
-from mita.tasks.annotations import resolve
+
+if TYPE_CHECKING:  # `mita --help` needs neither
+    from mita.model.limits import Rate
+    from mita.tasks import Task
 
 NO_GROUP = "none"  # how `--group` names failed jobs without a group
 _RATE = re.compile(r"(\d+)/(.+)")
@@ -45,8 +46,10 @@ def duration(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def rate(text: str) -> Rate:
+def rate(text: str) -> "Rate":
     """Parse `100/s`, `60/m` or `5/10s`: so many starts in this time."""
+    from mita.model.limits import Rate
+
     found = _RATE.fullmatch(text.replace(" ", ""))
     if found is None:
         raise argparse.ArgumentTypeError(
@@ -86,7 +89,7 @@ def failure_group(text: str) -> str:
 
 
 def arguments(
-    task: Task[Any, Any], words: list[str], packed: str | None
+    task: "Task[Any, Any]", words: list[str], packed: str | None
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return what a task is called with: `NAME=VALUE` by name, other words by position. A word is
     used as it is where the task takes text; elsewhere it is read as JSON if possible. `packed` is
@@ -108,7 +111,7 @@ def arguments(
     )
 
 
-def named_arguments(task: Task[Any, Any] | None, words: list[str]) -> dict[str, Any]:
+def named_arguments(task: "Task[Any, Any] | None", words: list[str]) -> dict[str, Any]:
     """Return arguments of a task that are given as `NAME=VALUE`. A value is read as JSON if
     possible, unless the task takes text there. Without a task each value is read so."""
     found: dict[str, Any] = {}
@@ -130,7 +133,7 @@ def _json(text: str) -> Any:
         raise UsageError(f"--args is not JSON: {error}") from error
 
 
-def _value(task: Task[Any, Any] | None, name: str, word: str) -> Any:
+def _value(task: "Task[Any, Any] | None", name: str, word: str) -> Any:
     try:
         value = msgspec.json.decode(word)
     except msgspec.DecodeError:
@@ -139,9 +142,11 @@ def _value(task: Task[Any, Any] | None, name: str, word: str) -> Any:
     return word if wanted and not isinstance(value, wanted) else value
 
 
-def _text_kinds(task: Task[Any, Any], name: str) -> tuple[type, ...]:
+def _text_kinds(task: "Task[Any, Any]", name: str) -> tuple[type, ...]:
     """For a parameter that takes text or a path: `str`, and the type of None if it takes None too.
     Empty for other parameters."""
+    from mita.tasks.annotations import resolve
+
     parameter = task.arguments.signature.parameters.get(name)
     if parameter is None or parameter.annotation is parameter.empty:
         return ()

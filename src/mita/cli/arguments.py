@@ -22,7 +22,6 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "amend",
         store_command(amend_job),
-        "give a job that does not run other arguments",
         about=_ABOUT,
         rest="changes",
     )

@@ -25,9 +25,7 @@ _COLUMNS = (
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = commands.add(
-        "audit", store_command(show_audit), "show who changed what, newest first", about=_ABOUT
-    )
+    parser = commands.add("audit", store_command(show_audit), about=_ABOUT)
     parser.add_argument("--who", metavar="NAME", help="only what this person did")
     parser.add_argument("--what", metavar="VERB", help="only this verb: retry, cancel, pause, …")
     parser.add_argument(

@@ -40,9 +40,7 @@ stops it, and `mita retry ID` goes on with it."""
 
 def add(commands: Commands) -> None:
     """Add the command of this module to the parser."""
-    bulk = commands.add(
-        "bulk", store_command(show_bulk), "list bulk runs, or show one", about=_ABOUT
-    )
+    bulk = commands.add("bulk", store_command(show_bulk), about=_ABOUT)
     bulk.add_argument("id", metavar="ID", nargs="?", help="a bulk run, or the first digits of it")
     bulk.add_argument(
         "--run",

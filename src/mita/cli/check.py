@@ -27,9 +27,7 @@ _NOTHING_ALIVE = "start one: mita worker MODULE:APP"
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = commands.add(
-        "check", check, "check that the app can be imported and the store answers", about=_ABOUT
-    )
+    parser = commands.add("check", check, about=_ABOUT)
     parser.add_argument(
         "--worker",
         nargs="?",

@@ -39,9 +39,7 @@ class CommandNode(NamedTuple):
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = commands.add(
-        "completion", show, "print a script that completes commands in a shell", about=_ABOUT
-    )
+    parser = commands.add("completion", show, about=_ABOUT)
     parser.add_argument("shell", choices=SHELLS)
 
 

@@ -32,7 +32,6 @@ def add(commands: Commands) -> None:
     dead = commands.add(
         "dead",
         store_command(show_dead),
-        "list the failed jobs in groups of the same error, the largest group first",
     )
     dead.add_argument(
         "group",

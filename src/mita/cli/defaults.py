@@ -8,7 +8,6 @@ from typing import Any
 
 from mita.errors import UsageError, did_you_mean
 from mita.project import WORKER_SETTINGS, Setting, setting, settings
-from mita.settings import hidden_password
 
 from .logs import LEVELS
 
@@ -70,5 +69,7 @@ def shown_settings(options: argparse.Namespace) -> list[tuple[str, str, str]]:
 
 def _shown(name: str, value: Any) -> str:
     if name == "url":
+        from mita.settings import hidden_password
+
         return hidden_password(value)
     return ", ".join(value) if isinstance(value, list) else str(value)

@@ -28,12 +28,10 @@ def add(commands: Commands) -> None:
     commands.add(
         "doctor",
         store_command(doctor),
-        "check the store, its workers and its repeats",
     )
     commands.add(
         "migrate",
         store_command(migrate, creates_store=True),
-        "create the database, or update its schema",
     )
 
 

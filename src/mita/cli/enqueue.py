@@ -23,7 +23,6 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "enqueue",
         store_command(enqueue, creates_store=True),
-        "enqueue one job",
         about=_ABOUT,
         rest="args",
     )

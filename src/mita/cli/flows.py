@@ -38,7 +38,7 @@ _NOTHING = {
 
 def add(commands: Commands) -> None:
     """Add the commands of this module to the parser."""
-    flows = commands.add("flows", store_command(show_flows), "list flows, newest first")
+    flows = commands.add("flows", store_command(show_flows))
     flows.add_argument(
         "--limit", type=count, default=20, help="flows on one page (20; at most 1000)"
     )

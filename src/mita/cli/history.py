@@ -31,7 +31,6 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "history",
         store_command(show_history),
-        "show how many runs ended, by queue or by task",
         about="Workers count their runs: per minute for 24 hours, per hour for 90 days.",
     )
     parser.add_argument("--queue", help="only this queue, by task")

@@ -28,15 +28,13 @@ COUNTERS = ("attempts", "reschedules", "busy", "interruptions", "crashes")
 
 def add(commands: Commands) -> None:
     """Add the commands of this module to the parser."""
-    jobs = commands.add("jobs", store_command(show_jobs), "list jobs, newest first")
+    jobs = commands.add("jobs", store_command(show_jobs))
     filters(jobs, states=[state.value for state in DisplayState])
     jobs.add_argument("--limit", type=count, default=20, help="jobs on one page (20; at most 1000)")
     jobs.add_argument(
         "--after", metavar="CURSOR", help="continue after this id, the last one of the page before"
     )
-    show = commands.add(
-        "show", store_command(show_job), "show everything about one job, or the steps of a flow"
-    )
+    show = commands.add("show", store_command(show_job))
     show.add_argument("id", metavar="ID", help=ID_HELP)
     show.add_argument(
         "--args", action="store_true", help="show its arguments too, which may be secret"

@@ -27,9 +27,7 @@ NO_KEYS = "no key is held, waited for, on hold or limited"
 
 def add(commands: Commands) -> None:
     about = "A limit holds for all workers, from the next start on. It replaces an earlier one."
-    parser = commands.add(
-        "limit", store_command(_which), "limit how many jobs of a queue or key run", about=about
-    )
+    parser = commands.add("limit", store_command(_which), about=about)
     verbs = Commands(parser, verbs=True)
     queue = verbs.add("queue", store_command(limit_queue), "limit the jobs of a queue", about=about)
     queue.add_argument("queue", metavar="QUEUE")
@@ -38,9 +36,7 @@ def add(commands: Commands) -> None:
     key.add_argument("key", metavar="KEY")
     key.add_argument("--queue", help="only in this queue (default: in each queue)")
     _limit_options(key)
-    keys = commands.add(
-        "keys", store_command(show_keys), "list the keys that are held, waited for or limited"
-    )
+    keys = commands.add("keys", store_command(show_keys))
     keys.add_argument("--queue", help="only of this queue")
 
 

@@ -2,8 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, cast
 
 from mita.errors import UsageError, did_you_mean
 
@@ -63,23 +62,90 @@ class Parser(argparse.ArgumentParser):
         ]
 
 
+if TYPE_CHECKING:
+    _SubParsers: TypeAlias = argparse._SubParsersAction[Parser]  # noqa: SLF001
+else:  # argparse has no public name for it
+    _SubParsers = argparse._SubParsersAction  # noqa: SLF001
+
+
+class _LateParsers(_SubParsers):
+    """The parsers of commands. `late` has what adds the parser of a command that was not used
+    yet."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.late: dict[str, Callable[[], None]] = {}
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Called by argparse with the words from the command on."""
+        if values[0] in self.late:
+            self.late[values[0]]()
+        super().__call__(parser, namespace, values, option_string)
+
+
+class _ShowVersion(argparse.Action):
+    """Print the version and end. To find it takes longer than to parse a command."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        """Called by argparse."""
+        from importlib.metadata import version
+
+        print(f"mita {version('mita')}")
+        parser.exit()
+
+
 class Commands:
     """The commands, with the options that all of them have. A command may have `verbs`."""
 
     def __init__(self, parser: Parser, *, verbs: bool = False) -> None:
         what = "verb" if verbs else "command"
-        self._parsers = parser.add_subparsers(
-            title=f"{what}s", dest=what, metavar=what.upper(), required=not verbs
+        self._helps: dict[str, str] = {}  # of late commands
+        made = parser.add_subparsers(
+            title=f"{what}s",
+            dest=what,
+            metavar=what.upper(),
+            required=not verbs,
+            action=_LateParsers,
         )
+        self._parsers = cast(_LateParsers, made)
+
+    def add_late(self, name: str, help: str, add: Callable[[], None]) -> None:
+        """Add a command that has no parser yet. `add` is called when it is used, and must add it
+        again, without its help."""
+        self._parsers.add_parser(name, help=help, add_help=False)
+        self._parsers.late[name] = add
+        self._helps[name] = help
+
+    def add_all(self) -> None:
+        """Make the parsers of all commands."""
+        while late := self._parsers.late:
+            next(iter(late.values()))()
 
     def add(
-        self, name: str, run: Run, help: str, *, about: str = "", app: bool = True, rest: str = ""
+        self,
+        name: str,
+        run: Run,
+        help: str = "",
+        *,
+        about: str = "",
+        app: bool = True,
+        rest: str = "",
     ) -> Parser:
         """Add a command. `app`: it has `--app`. `rest`: its positional argument that takes all
-        remaining words."""
+        remaining words. A late command has its `help` already."""
+        listed: dict[str, Any] = {"help": help}
+        if self._parsers.late.pop(name, None) is not None:
+            del self._parsers._name_parser_map[name]  # noqa: SLF001
+            help, listed = self._helps[name], {}
         parser: Parser = self._parsers.add_parser(
             name,
-            help=help,
+            **listed,
             description=f"{help[:1].upper()}{help[1:]}.{about and ' '}{about}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             epilog=EXIT_CODES,
@@ -87,6 +153,11 @@ class Commands:
         parser.set_defaults(run=run, rest=rest, parser=parser, takes_app=app)
         shared(parser, app=app)
         return parser
+
+
+def is_child(arguments: Sequence[str]) -> bool:
+    """Whether a supervisor started this process."""
+    return bool(arguments) and arguments[0].startswith("--lifeline=")
 
 
 def shared(parser: argparse.ArgumentParser, *, app: bool) -> None:
@@ -126,7 +197,14 @@ def root() -> Parser:
         epilog=EXIT_CODES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"mita {version('mita')}")
+    parser.add_argument(
+        "--version",
+        action=_ShowVersion,
+        nargs=0,
+        dest=argparse.SUPPRESS,
+        default=argparse.SUPPRESS,
+        help="show program's version number and exit",
+    )
     parser.add_argument("--lifeline", type=int, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--number", type=int, default=None, help=argparse.SUPPRESS)
     shared(parser, app=True)

@@ -46,33 +46,21 @@ def add(commands: Commands) -> None:
     commands.add(
         "queues",
         store_command(show_queues),
-        "show the number of jobs by state, and the age of the oldest ready job",
     )
-    for name, run, help in (
-        (
-            "pause",
-            store_command(pause),
-            "start no more jobs of these queues; running jobs continue",
-        ),
-        ("resume", store_command(resume), "start jobs of paused queues again"),
-    ):
-        parser = commands.add(name, run, help, rest="queues")
+    for name, run in (("pause", store_command(pause)), ("resume", store_command(resume))):
+        parser = commands.add(name, run, rest="queues")
         parser.add_argument("queues", metavar="QUEUE", nargs="+")
         reason_option(parser)
-    hold_parser = commands.add(
-        "hold", store_command(hold), "start no job with this resource key until a point in time"
-    )
+    hold_parser = commands.add("hold", store_command(hold))
     hold_parser.add_argument("key", metavar="KEY")
     hold_parser.add_argument("--queue", help="only in this queue (default: in all)")
     time_options(hold_parser, at="--until", required=True)
     reason_option(hold_parser)
-    unhold_parser = commands.add(
-        "unhold", store_command(unhold), "end a hold: start jobs with this resource key again"
-    )
+    unhold_parser = commands.add("unhold", store_command(unhold))
     unhold_parser.add_argument("key", metavar="KEY")
     unhold_parser.add_argument("--queue", help="only in this queue (default: in all)")
     reason_option(unhold_parser)
-    commands.add("workers", store_command(show_workers), "list the workers that are alive")
+    commands.add("workers", store_command(show_workers))
 
 
 # ---------------------------------------------------------------- queues

@@ -33,9 +33,7 @@ run: one of them sends, and the others stand by."""
 
 def add(commands: Commands) -> None:
     """Add the commands of this module to the parser."""
-    parser = commands.add(
-        "relay", relay, "send the jobs of an outbox to the store", about=_ABOUT, app=False
-    )
+    parser = commands.add("relay", relay, about=_ABOUT, app=False)
     parser.add_argument(
         "target",
         metavar="MODULE:APP",
@@ -54,9 +52,7 @@ def add(commands: Commands) -> None:
 
 
 def _add_outbox(commands: Commands) -> None:
-    parser = commands.add(
-        "outbox", store_command(show), "show the outbox of an app, or change its parked rows"
-    )
+    parser = commands.add("outbox", store_command(show))
     verbs = Commands(parser, verbs=True)
     verbs.add(
         "ls",

@@ -18,7 +18,7 @@ from .table import Column, Table
 
 def add(commands: Commands) -> None:
     """Add the commands of this module to the parser."""
-    parser = commands.add("repeats", store_command(repeats), "list, add, explain or remove repeats")
+    parser = commands.add("repeats", store_command(repeats))
     verbs = Commands(parser, verbs=True)
     verbs.add(
         "ls", store_command(repeats), "list the repeats, with their next fire (this is the default)"

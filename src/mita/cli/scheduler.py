@@ -23,9 +23,7 @@ it also stores the repeats that this app declares."""
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = commands.add(
-        "scheduler", schedule, "fire repeats until it is stopped", about=_ABOUT, app=False
-    )
+    parser = commands.add("scheduler", schedule, about=_ABOUT, app=False)
     parser.add_argument(
         "target",
         metavar="MODULE:APP",

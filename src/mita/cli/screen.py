@@ -9,7 +9,6 @@ from typing import Any, TextIO
 import msgspec
 
 from mita.printable import printable, printable_json, printable_lines
-from mita.tasks.stored import written
 
 from .exits import Exit, as_data, in_words
 from .table import Table, draw, painted
@@ -105,6 +104,8 @@ def plain(data: Any) -> Any:
 
 
 def _written(value: Any) -> Any:
+    from mita.tasks.stored import written
+
     try:
         return written(value)
     except TypeError:

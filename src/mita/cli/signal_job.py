@@ -25,7 +25,6 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "signal",
         store_command(signal_job),
-        "give a job the value that its handler waits for",
         about=_ABOUT,
     )
     parser.add_argument("id", metavar="ID", help="a job id, or its first digits")

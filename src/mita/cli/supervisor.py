@@ -31,11 +31,6 @@ STABLE_AFTER_S = 10.0  # a process that ran this long is restarted at once
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 
 
-def is_child(arguments: Sequence[str]) -> bool:
-    """Whether a supervisor started this process."""
-    return bool(arguments) and arguments[0].startswith("--lifeline=")
-
-
 class Child:
     """One of the worker processes: it is started again and again."""
 

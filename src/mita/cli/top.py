@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
         "Without a terminal (or on a dumb one), with --once or with --json it shows one "
         "snapshot and ends. Ctrl-C ends it too."
     )
-    top = commands.add("top", run, "watch queues, workers, rates and running jobs", about=about)
+    top = commands.add("top", run, about=about)
     top.add_argument("--once", action="store_true", help="show it once and end")
     top.add_argument(
         "--interval",

@@ -28,7 +28,7 @@ arguments and results as its tasks mean them."""
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = commands.add("web", serve, "serve the dashboard", about=_ABOUT)
+    parser = commands.add("web", serve, about=_ABOUT)
     parser.add_argument(
         "target",
         metavar="MODULE:APP",

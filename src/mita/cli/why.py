@@ -16,7 +16,6 @@ def add(commands: Commands) -> None:
     why = commands.add(
         "why",
         store_command(explain),
-        "explain why a job, a step or a flow is not running, and what to do about it",
     )
     why.add_argument("id", metavar="ID", help=ID_HELP)
 

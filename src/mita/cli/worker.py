@@ -43,7 +43,7 @@ _DURABILITY = {
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
-    parser = commands.add("worker", work, "run jobs until it is stopped", about=_ABOUT, app=False)
+    parser = commands.add("worker", work, about=_ABOUT, app=False)
     parser.add_argument(
         "target",
         metavar="MODULE:APP",

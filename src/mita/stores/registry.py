@@ -9,8 +9,7 @@ A store and its driver are imported when the first handle is made, not before.
 """
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -19,6 +18,9 @@ from mita.ports.clock import Clock, SystemClock
 from mita.ports.store import StoreFactory
 from mita.project import setting
 from mita.settings import StoreURL
+
+if TYPE_CHECKING:  # imported when a scheme is not one of ours
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "mita.stores"
 Maker: TypeAlias = Callable[[StoreURL, Clock | None], StoreFactory]
@@ -73,7 +75,9 @@ def store_factory(url: StoreURL, clock: Clock | None) -> StoreFactory:
 # ---------------------------------------------------------------- the stores of other packages
 
 
-def _installed(scheme: str) -> EntryPoint | None:
+def _installed(scheme: str) -> "EntryPoint | None":
+    from importlib.metadata import entry_points
+
     return next(iter(entry_points(group=ENTRY_POINTS, name=scheme)), None)
 
 
@@ -92,6 +96,8 @@ def _load_maker(url: StoreURL) -> Maker:
 
 
 def _unknown_scheme(url: StoreURL) -> UsageError:
+    from importlib.metadata import entry_points
+
     examples = [example for kind in _OURS for example in kind.examples]
     examples += [f"{name}://…" for name in sorted(entry_points(group=ENTRY_POINTS).names)]
     return UsageError(

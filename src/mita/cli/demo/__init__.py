@@ -34,7 +34,6 @@ def add(commands: Commands) -> None:
     parser = commands.add(
         "demo",
         demo,
-        "watch example jobs: now, delayed, retried, one at a time, repeated, in flows",
         app=False,
     )
     parser.add_argument(
