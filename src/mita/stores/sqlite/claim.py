@@ -18,6 +18,7 @@ from .amend import arrive
 from .codec import read_candidates, to_claim
 from .context import HasThreads, SqliteContext, Wanted, as_json
 from .limits import lone_group, queue_states, turns
+from .limits.admission import admit
 from .limits.lone_group import LoneGroup
 from .limits.queue_states import QueueState, Stops
 from .settle import settle, settle_batch
@@ -138,7 +139,7 @@ def _claim_queue(
         examined += len(rows)
         is_last = len(rows) < want
         if any(row[-1].__class__ is tuple for row in rows):  # rare fields: it may have a key
-            rows = resources.admit(context, queue, rows, busy)
+            rows = admit(context, queue, rows, busy)
         if rows:
             seqs = as_json([row[0] for row in rows])
             context.run("claim_take", seqs=seqs, now=now, until=now + lease, worker=worker)

@@ -37,6 +37,17 @@ class Wanted(NamedTuple):
     ageing: Wait | None
 
 
+class TimelineLine(NamedTuple):
+    """A line of a timeline that is to be written: the number of its job, and what it says. `error`
+    is '' if there is none."""
+
+    seq: int
+    kind: TimelineKind
+    note: str
+    error: str = ""
+    worker: str | None = None
+
+
 def as_json(values: Iterable[Any]) -> str:
     """A list for `json_each`: one statement for all values instead of one for each."""
     return _to_json(list(values)).decode()
@@ -120,13 +131,21 @@ class SqliteContext(Struct):
     ) -> None:
         """Add a line to the timeline of a job."""
         self.run("note", job=seq, at=self.now, kind=kind, note=note, worker=worker, error=error)
-        self.fold([seq])
+        self._fold([seq])
 
-    def fold(self, seqs: Iterable[int]) -> None:
+    def note_many(self, lines: Sequence[TimelineLine], *, after_run: bool = False) -> None:
+        """Add a line to the timeline of each of several jobs. `after_run`: a line without a worker
+        gets the one that has its job."""
+        if lines:
+            self.run_many("note_many", lines, (self.now, after_run))
+            self._fold(line.seq for line in lines)
+
+    def _fold(self, seqs: Iterable[int]) -> None:
         """Shorten the timelines of these jobs, to which one line was added (`rules.timeline`)."""
         which = as_json(seqs)
-        self.run("note_fold", seqs=which, keep=TIMELINE_LINES)
-        self.run("note_fold_delete", seqs=which, keep=TIMELINE_LINES)
+        if self.value("note_fold_any", seqs=which, keep=TIMELINE_LINES):
+            self.run("note_fold", seqs=which, keep=TIMELINE_LINES)
+            self.run("note_fold_delete", seqs=which, keep=TIMELINE_LINES)
 
 
 def _parts(rows: Sequence[Sequence[Any]]) -> Iterable[Sequence[Sequence[Any]]]:

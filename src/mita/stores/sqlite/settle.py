@@ -18,7 +18,7 @@ from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import two_halves
 
 from . import once, resources, unique
-from .context import HasThreads, SqliteContext, as_json
+from .context import HasThreads, SqliteContext, TimelineLine, as_json
 from .limits import queue_states
 
 _read_numbers = msgspec.json.Decoder(list[int]).decode
@@ -54,15 +54,19 @@ def settle_batch(context: SqliteContext, settlements: Sequence[Settlement]) -> l
     plain, others = _sorted(settlements)
     is_plain = len(plain) == len(settlements) and all(one.verdict.keep for one in plain)
     if is_plain and _succeed(context, plain):
+        _free_unique(context, plain)
+        _free_keys(context, plain)
         return [True] * len(settlements)
     fresh = _fresh(context, [settlement.claim.ref for settlement in (*plain, *others)])
     plain, others = (
         [one for one in kind if fresh.get(one.claim.ref) == one.claim.token]
         for kind in (plain, others)
     )
+    _free_unique(context, plain + others)
     _settle_plain(context, plain)
     if others:
         _settle_others(context, others)
+    _free_keys(context, plain + others)
     if len(plain) + len(others) == len(settlements):
         return [True] * len(settlements)
     done = {settlement.claim.ref for settlement in (*plain, *others)}
@@ -79,18 +83,44 @@ def _sorted(settlements: Sequence[Settlement]) -> tuple[list[Settlement], list[S
     others: list[Settlement] = []
     last: Verdict | None = None
     kind: list[Settlement] | None = None
+    frees_keys = False
     for settlement in settlements:
         claim, verdict = settlement.claim, settlement.verdict
         if verdict is not last:
             last = verdict
             kind = plain if verdict.is_plain_success else others if _stays(verdict) else None
-        if kind is not None and claim.resource is None and claim.unique is None and not claim.gates:
+            frees_keys = _frees_keys(verdict)
+        if kind is not None and (frees_keys or (claim.resource is None and not claim.gates)):
             kind.append(settlement)
     return plain, others
 
 
 def _stays(verdict: Verdict) -> bool:
     return verdict.state not in TERMINAL or verdict.keep > 0
+
+
+def _frees_keys(verdict: Verdict) -> bool:
+    """Whether the run wakes one job at each of its keys, and does nothing else to them."""
+    is_blocked = verdict.state is State.BLOCKED
+    return verdict.hold is None and not verdict.unstarted and not is_blocked
+
+
+def _free_unique(context: SqliteContext, settlements: list[Settlement]) -> None:
+    """Free the unique keys of the jobs that end, before they are deleted."""
+    ended = [
+        one.claim.ref
+        for one in settlements
+        if one.claim.unique is not None and one.verdict.state in TERMINAL
+    ]
+    if ended:
+        unique.free_of_jobs(context, ended)
+
+
+def _free_keys(context: SqliteContext, settlements: list[Settlement]) -> None:
+    """Free the keys of the jobs that do not run any more, and wake the next jobs there."""
+    claims = [one.claim for one in settlements if one.claim.resource is not None or one.claim.gates]
+    if claims:
+        resources.free_many(context, claims)
 
 
 def _fresh(context: SqliteContext, seqs: list[int]) -> dict[int, int]:
@@ -130,14 +160,12 @@ def _succeed(context: SqliteContext, settlements: list[Settlement]) -> bool:
 
 def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> None:
     """Retries, reschedules, failures: one statement for each step, for all jobs together."""
-    noted = [
-        (one.claim.ref, context.now, what.event, what.note, what.failure, what.worker)
+    lines = [
+        TimelineLine(one.claim.ref, what.event, what.note, what.failure, what.worker)
         for one in settlements
         if (what := one.verdict).event
     ]
-    if noted:
-        context.run_many("note_many", noted)
-        context.fold(seq for seq, *_ in noted)
+    context.note_many(lines, after_run=True)
     context.run_many("settle_many", [_others_row(context, one) for one in settlements])
     context.topics |= {one.claim.queue for one in settlements if one.verdict.state is State.QUEUED}
     unstarted = [one.claim for one in settlements if one.verdict.unstarted]

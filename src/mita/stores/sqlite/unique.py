@@ -37,5 +37,4 @@ def free(context: SqliteContext, queue: str, key: str, id: str, lasts: int) -> N
 
 def free_of_jobs(context: SqliteContext, seqs: Iterable[int]) -> None:
     """These jobs have ended: their keys are free, each after its `unique_for`."""
-    for queue, key, id, lasts in context.rows("unique_of_jobs", seqs=as_json(seqs)):
-        free(context, queue, key, id, lasts)
+    context.run("unique_free_many", seqs=as_json(seqs), now=context.now)

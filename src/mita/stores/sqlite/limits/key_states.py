@@ -3,7 +3,8 @@
 Most keys have no record: their running jobs are counted by an index. A key has a record in
 `_mita_key` if it has a rate or a stored limit."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -15,10 +16,13 @@ from mita.rules import gates
 from mita.rules.gates import KeyUse
 from mita.rules.readable import BAD
 from mita.stores.sqlite.codec import NO_GATES
-from mita.stores.sqlite.context import SqliteContext
+from mita.stores.sqlite.context import SqliteContext, as_json
 
 _read_limit = msgspec.json.Decoder(StoredLimit).decode
 _read_gates = msgspec.json.Decoder(tuple[Gate, ...]).decode
+# a row of `key_states`
+_Found: TypeAlias = tuple[str, int, int | None, int, int | None, int | None, int | None, int]
+_read_states = msgspec.json.Decoder(list[_Found]).decode
 _to_json = msgspec.json.Encoder().encode
 LARGEST_US = 2**62  # a larger number was not written by Mita
 
@@ -71,6 +75,23 @@ def load(context: SqliteContext, queue: str, key: str, *, counted: bool) -> KeyS
     return KeyState(use, counted, as_limit(stored), bool(waited_for), clock)
 
 
+def load_plain(
+    context: SqliteContext, queue: str, keys: Iterable[str], *, counted: bool
+) -> dict[str, KeyState]:
+    """The same as `load` for several keys together, without those that have a stored limit."""
+    text = context.value("key_states", queue=queue, keys=as_json(keys), counted=counted)
+    states: dict[str, KeyState] = {}
+    for key, holders, until, has_record, tat_us, woken_us, wake_at, waited_for in _read_states(
+        text
+    ):
+        if has_record:
+            use = KeyUse(holders, until or 0, as_number_us(tat_us), as_number_us(woken_us))
+            states[key] = KeyState(use, counted, None, bool(waited_for), wake_at)
+        else:
+            states[key] = KeyState(KeyUse(holders, until or 0), counted)
+    return states
+
+
 def gate_in_force(context: SqliteContext, queue: str, declared: Gate, state: KeyState) -> Gate:
     """The gate with what an operator has set for its key. If that needs the running jobs that have
     the key, they are counted."""
@@ -86,16 +107,15 @@ def store_rate(
     context: SqliteContext, queue: str, gate: Gate, use: KeyUse, *, waited_for: bool
 ) -> None:
     """Store the numbers of a key's rate, and when its next waiting job may be woken."""
-    context.run(
-        "key_rate",
-        queue=queue,
-        key=gate.key,
-        tat_us=use.tat_us,
-        woken_us=use.woken_us,
-        interval_us=gate.interval_us,
-        burst=gate.burst,
-        wake_at=_wake_at(gate, use, context.now) if waited_for else None,
-    )
+    context.run_many("key_rate", [rate_row(context, queue, gate, use, waited_for)])
+
+
+def rate_row(
+    context: SqliteContext, queue: str, gate: Gate, use: KeyUse, waited_for: bool
+) -> tuple[Any, ...]:
+    """A row of `key_rate`: the numbers of a key's rate, and when its next job may be woken."""
+    wake_at = _wake_at(gate, use, context.now) if waited_for else None
+    return queue, gate.key, use.tat_us, use.woken_us, gate.interval_us, gate.burst, wake_at
 
 
 def _wake_at(gate: Gate, use: KeyUse, now: Moment) -> Moment | None:

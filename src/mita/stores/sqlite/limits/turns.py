@@ -12,10 +12,10 @@ from mita.model.job import NORMAL_WEIGHT_THOUSANDTHS, Claim, Weight
 from mita.model.outcome import Busy
 from mita.model.time import Wait
 from mita.rules.shares import NO_GROUP, finish_tag, start_tag
-from mita.stores.sqlite import resources
 from mita.stores.sqlite.codec import read_candidates, to_claim
 from mita.stores.sqlite.context import SqliteContext, Wanted, as_json
 
+from .admission import Admission
 from .key_states import as_number_us
 
 SCAN_JOBS = 1000  # jobs that one claim examines at most
@@ -158,7 +158,7 @@ def claim_groups(
     Jobs that could not pass a gate are added to `busy`."""
     now, taken, examined = context.now, list[Any](), 0
     turns = load(context, queue, wanted.limit, wanted.ageing)
-    admission = resources.Admission(context, queue, busy)
+    admission = Admission(context, queue, busy)
     while len(taken) < wanted.limit and examined < SCAN_JOBS and turns.next():
         before = turns.copied()
         rows = _rows(context, turns, before, min(wanted.limit - len(taken), READ_JOBS))
@@ -197,10 +197,11 @@ def _rows(context: SqliteContext, turns: QueueTurns, before: QueueTurns, most: i
 
 
 def _admitted(
-    turns: QueueTurns, rows: dict[int, Any], admission: resources.Admission
+    turns: QueueTurns, rows: dict[int, Any], admission: Admission
 ) -> tuple[list[Any], int]:
     """The rows that may run, in the order of the turns, and how many were examined. A job that
     cannot pass a gate takes no turn, so the turns go on as far as the rows are known."""
+    admission.load(rows.values())
     admitted, examined = [], 0
     while one := turns.next():
         row = rows.get(one.heap[0][2])

@@ -1,3 +1,2 @@
--- A job does not run any more, and has no keys.  In: queue, keys (a JSON list), job.
-delete from _mita_holder
-where queue = :queue and key in (select value from json_each(:keys)) and job = :job
+-- Jobs do not run any more, and do not have these keys.  In: {rows} of queue, key, job.
+delete from _mita_holder where (queue, key, job) in (values {rows})
