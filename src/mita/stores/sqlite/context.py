@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
     ageing: Wait | None
 
 
-class TimelineLine(NamedTuple):
+class NotedLine(NamedTuple):
     """A line of a timeline that is to be written: the number of its job, and what it says. `error`
     is '' if there is none."""
 
@@ -133,7 +133,7 @@ class SqliteContext(Struct):
         self.run("note", job=seq, at=self.now, kind=kind, note=note, worker=worker, error=error)
         self._fold([seq])
 
-    def note_many(self, lines: Sequence[TimelineLine], *, after_run: bool = False) -> None:
+    def note_many(self, lines: Sequence[NotedLine], *, after_run: bool = False) -> None:
         """Add a line to the timeline of each of several jobs. `after_run`: a line without a worker
         gets the one that has its job."""
         if lines:

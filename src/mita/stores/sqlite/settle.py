@@ -18,7 +18,7 @@ from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import two_halves
 
 from . import once, resources, unique
-from .context import HasThreads, SqliteContext, TimelineLine, as_json
+from .context import HasThreads, NotedLine, SqliteContext, as_json
 from .limits import queue_states
 
 _read_numbers = msgspec.json.Decoder(list[int]).decode
@@ -161,7 +161,7 @@ def _succeed(context: SqliteContext, settlements: list[Settlement]) -> bool:
 def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> None:
     """Retries, reschedules, failures: one statement for each step, for all jobs together."""
     lines = [
-        TimelineLine(one.claim.ref, what.event, what.note, what.failure, what.worker)
+        NotedLine(one.claim.ref, what.event, what.note, what.failure, what.worker)
         for one in settlements
         if (what := one.verdict).event
     ]

@@ -17,7 +17,7 @@ from mita.rules.busy import (
 from mita.rules.gates import KeyUse
 from mita.stores.sqlite import unique
 from mita.stores.sqlite.codec import GATES, ID, LIMIT, RESOURCE, TASK, WHEN_BUSY, rare_fields
-from mita.stores.sqlite.context import SqliteContext, TimelineLine, as_json
+from mita.stores.sqlite.context import NotedLine, SqliteContext, as_json
 
 from . import key_states
 from .key_states import KeyState, gate_in_force
@@ -52,7 +52,7 @@ class Admission:
         self._keys: dict[str, KeyState] = {}
         self._holders: list[tuple[str, str, int]] = []
         self._blocked: list[tuple[int, str]] = []
-        self._lines: list[TimelineLine] = []
+        self._lines: list[NotedLine] = []
 
     def load(self, rows: Iterable[Any]) -> None:
         """Read what is known of the keys of these candidates together. It only saves statements: a
@@ -140,7 +140,7 @@ class Admission:
             context.note(seq, policy.line, policy.note(key))
         else:
             self._blocked.append((seq, key))
-            self._lines.append(TimelineLine(seq, policy.line, policy.note(key)))
+            self._lines.append(NotedLine(seq, policy.line, policy.note(key)))
 
     def _block(self) -> None:
         """Block the jobs that have to wait so far."""

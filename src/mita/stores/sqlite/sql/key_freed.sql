@@ -1,4 +1,4 @@
--- Which of these keys have jobs that wait there, and the first of them. `seq` is null if more has to
+-- Which of these keys have jobs that wait there, and the first of them. `seq` is null if more is to
 -- be looked at: the job has other gates too, or the key has a rate or a limit.
 -- In: queue, keys (a JSON list).
 -- Out: one text, a JSON list of [key, seq, how many jobs may have the key, how many running jobs
