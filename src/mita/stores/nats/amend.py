@@ -41,11 +41,12 @@ from .stream.job_changes import finish
 from .stream.job_records import LocatedJob, locate
 from .stream.partition import in_parallel
 from .stream.slots import slot_of
-from .stream.together import commit_together
+from .stream.together import act_together
 from .stream.transaction import AboutToFire, StreamTransaction, transact
 
 # A job takes up to five messages, and a batch has at most a thousand.
 AMEND_BATCH_JOBS = 150
+AMEND_PLAIN_JOBS = 500  # that are read, and then written, together
 COUNTERS_AT_ZERO = dict.fromkeys(COUNTERS, 0)
 AS_IF_NEVER_RUN = dict.fromkeys(
     ("error", "result", "finished", "expires", "stranded", "worker", "started", "group")
@@ -62,34 +63,48 @@ async def amend(context: NatsContext, ids: Sequence[str], change: Change) -> lis
 
 
 async def _amend_all(context: NatsContext, ids: Sequence[str], wanted: Change) -> dict[str, Answer]:
-    """Change many jobs in a transaction, with several transactions in parallel. Jobs with the same
-    key are in the same transaction, so that no two of them write the same record."""
+    """Change many jobs, some at a time and several times some in parallel. A job without keys is
+    one write. Jobs with the same key are changed in one transaction, so that no two of them write
+    the same record."""
     if len(ids) == 1 and not isinstance(wanted, PrioritiseJob):
         return {ids[0]: (await _amend_together(context, [ids[0]], wanted))[0]}
-    located = await locate(context, ids)
-    records = {id: one.record for id, one in located.items()}
-    if isinstance(wanted, PrioritiseJob):
-        moved = [replace(one, priority=wanted.priority) for one in records.values() if one]
-        await ensure_consumers(context, {(record.queue, slot_of(record)) for record in moved})
     found: dict[str, Answer] = {}
+    keyed: dict[str, NatsJob] = {}
+
+    async def amend_some(some: Sequence[str]) -> None:
+        located = await locate(context, some)
+        records = {id: one.record for id, one in located.items() if one.record is not None}
+        if isinstance(wanted, PrioritiseJob):
+            moved = [replace(record, priority=wanted.priority) for record in records.values()]
+            await ensure_consumers(context, {(record.queue, slot_of(record)) for record in moved})
+        with_keys = {id: record for id, record in records.items() if _shared_keys(record)}
+        keyed.update(with_keys)
+        plain = {id: one for id, one in located.items() if id not in with_keys}
+        found.update(
+            await act_together(context, plain, lambda tx, one: _amend_one(tx, one, wanted))
+        )
 
     async def amend_part(part: list[str]) -> None:
         found.update(zip(part, await _amend_together(context, part, wanted), strict=True))
 
-    await in_parallel(
-        ids, lambda one: _shared_keys(one, records[one]), AMEND_BATCH_JOBS, amend_part
-    )
+    parts = iter([ids[at : at + AMEND_PLAIN_JOBS] for at in range(0, len(ids), AMEND_PLAIN_JOBS)])
+
+    async def amend_next() -> None:
+        for part in parts:
+            await amend_some(part)
+
+    await asyncio.gather(amend_next(), amend_next())
+    in_order = [id for id in ids if id in keyed]
+    await in_parallel(in_order, lambda one: _shared_keys(keyed[one]), AMEND_BATCH_JOBS, amend_part)
     return found
 
 
-def _shared_keys(id: str, record: NatsJob | None) -> Collection[tuple[str, ...]]:
+def _shared_keys(record: NatsJob) -> Collection[tuple[str, str]]:
     """Jobs whose changes may write the same records have a value in common."""
-    if record is None:
-        return [(id,)]
     keys = [(record.queue, key) for key in keys_of(record.resource, record.gates)]
     if record.unique is not None:
         keys.append((record.queue, record.unique))
-    return keys or [(id,)]
+    return keys
 
 
 async def _amend_together(context: NatsContext, ids: list[str], wanted: Change) -> list[Answer]:
@@ -204,34 +219,18 @@ async def _apply(
 async def arrive(context: NatsContext, arrivals: Sequence[Arrival]) -> list[Answer]:
     """Tell jobs how others have ended. All are read together and written together; arrivals at one
     job are one change of it."""
-    answers = [Answer.UNKNOWN] * len(arrivals)
     receivers: dict[str, list[int]] = {}
     for at, arrival in enumerate(arrivals):
         receivers.setdefault(arrival.receiver, []).append(at)
-
-    async def arrive_at(places: list[int]) -> None:
-        some = [arrivals[at] for at in places]
-        put(places, await transact(context, lambda tx: _arrive(tx, some)))
-
-    def put(places: list[int], found: list[Answer]) -> None:
-        for at, answer in zip(places, found, strict=True):
+    found = await act_together(
+        context,
+        await locate(context, receivers),
+        lambda tx, one: _arrive(tx, [arrivals[at] for at in receivers[one]]),
+    )
+    answers = [Answer.UNKNOWN] * len(arrivals)
+    for id, places in receivers.items():
+        for at, answer in zip(places, found[id], strict=True):
             answers[at] = answer
-
-    txs: list[StreamTransaction] = []
-    tried: list[tuple[list[int], list[Answer]]] = []
-    alone: list[list[int]] = []
-    for id, located in (await locate(context, receivers)).items():
-        tx = StreamTransaction(context)
-        tx.add_job(id, located)
-        try:
-            tried.append((receivers[id], await _arrive(tx, [arrivals[at] for at in receivers[id]])))
-        except (AboutToFire, Rejected):
-            alone.append(receivers[id])
-        else:
-            txs.append(tx)
-    for (places, found), done in zip(tried, await commit_together(context, txs), strict=True):
-        put(places, found) if done else alone.append(places)
-    await asyncio.gather(*(arrive_at(places) for places in alone))
     return answers
 
 
