@@ -148,19 +148,20 @@ async def test_another_process_finds_it_too(store: PostgresStore, url: str) -> N
 
 def test_a_watermark_stays_behind_the_clock_and_behind_the_first_waiting_job() -> None:
     marks = Watermarks()
+    marks.priorities.learn([(QUEUE, 8)])
     marks.still_hold(NOW, 7, 0)
     marks.still_hold(NOW + SLACK_MS, 7, 0)
     looked = marks.read_from([QUEUE])
-    assert looked == [0] * 10, "the first read begins at the beginning"
-    marks.move([QUEUE], NOW + SLACK_MS, [None] * 9 + [NOW - 5 * SLACK_MS], looked, 0.001)
-    assert marks.of([QUEUE]) == [NOW] * 9 + [NOW - 5 * SLACK_MS]
+    assert looked == {(QUEUE, 8): 0, (QUEUE, 5): 0}, "the first read begins at the beginning"
+    marks.move(NOW + SLACK_MS, [None, NOW - 5 * SLACK_MS], looked, 0.001)
+    assert marks.of([QUEUE]) == [NOW, NOW - 5 * SLACK_MS]
 
 
 def test_no_watermark_is_trusted_after_a_job_returned_or_the_clock_was_set_back() -> None:
     for now, behind in ((NOW + 1, 8), (NOW - 1, 7)):
         marks = Watermarks()
         marks.still_hold(NOW, 7, 0)
-        marks.move([QUEUE], NOW, [None] * 10, [0] * 10, 0.001)
+        marks.move(NOW, [None], {(QUEUE, 5): 0}, 0.001)
         assert any(marks.of([QUEUE]))
         assert not marks.still_hold(now, behind, 0)
         assert not any(marks.of([QUEUE]))

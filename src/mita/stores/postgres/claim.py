@@ -190,9 +190,12 @@ class ClaimSearch:
 
     def _read_header(self) -> RoundTrips[None]:
         """A claim of no job, for its header."""
-        claim = self.statement.claim(0, synced=False, keys_first=False)
-        [[(header, *_)]] = yield RoundTrip(claim, last=True)
-        self.header = codec.claim_header(header)
+        is_known = False
+        while not is_known:
+            claim = self.statement.claim(0, synced=False, keys_first=False)
+            [[(header, *_)]] = yield RoundTrip(claim, last=True)
+            self.header = codec.claim_header(header)
+            is_known = self.statement.knew_priorities(self.header)
 
     def _queue_by_queue(self, careful: list[str]) -> RoundTrips[None]:
         """Claim from the queues in their order: with care from those that need it, and from the

@@ -87,8 +87,9 @@ CLAIM_TEXTS = {
 class ClaimHeader(msgspec.Struct, frozen=True):
     """What a claim says of all its queues, in its first row: the clock; the next point in time at
     which a job is due or the clock opens a key; the value of the sequence `_behind`; whether
-    nothing was taken because of limits; whether jobs of several priorities are due that age; and
-    whether due jobs were left out because others had locked them.
+    nothing was taken because of limits; whether jobs of several priorities are due that age;
+    whether due jobs were left out because others had locked them; and queues with priorities that
+    the process did not know, because of which nothing was taken.
 
     `claim_facts_keyed` also says when the clock wakes the first job that waits at a rate, and
     whether there are holds, limits or fair groups. `claim_facts_limited` also says when the first
@@ -101,6 +102,7 @@ class ClaimHeader(msgspec.Struct, frozen=True):
     waits: bool
     mixed: bool = False
     is_short: bool = False
+    strays: list[tuple[str, int]] | None = None
     first_wake: int | None = None
     is_stopped: bool = False
     next_hold: int | None = None

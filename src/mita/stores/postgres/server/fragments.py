@@ -51,13 +51,15 @@ def _asked_of(row: str, which: Iterable[Asked]) -> str:
 _cases = " ".join(f"when {_text(asked)} then {_text(to)}" for asked, to in STATE_AFTER.items())
 
 # Of the lines of a claim (a queue and a priority each): the next time at which a job is due that is
-# not due yet, how many have due jobs, and how many queues have such lines (one bit for each).
-_LINE_FACTS = f"""\
+# not due yet, how many have due jobs, how many queues have such lines (one bit for each), and
+# whether a job has a priority that the process does not know.
+_LINE_FACTS = """\
 min(line.first) filter (where not line.ready) as next_due,
 count(*) filter (where line.ready) as ready,
 bit_count(coalesce(
-  bit_or(1::bigint << mod((line.n - 1) / {len(PRIORITIES)}, 63)::int) filter (where line.ready), 0
-)::bit(64)) as queues"""
+  bit_or(1::bigint << mod(line.turn, 63)) filter (where line.ready), 0
+)::bit(64)) as queues,
+coalesce(bool_or(line.is_stray), false) as has_strays"""
 
 FRAGMENTS = {
     **{state.value: _text(state) for state in State},
@@ -117,7 +119,6 @@ FRAGMENTS = {
     "active": _text(RepeatState.ACTIVE),
     "paused": _text(RepeatState.PAUSED),
     "line_facts": _LINE_FACTS,
-    "priorities": str(len(PRIORITIES)),
     "normal_weight": str(NORMAL_WEIGHT_THOUSANDTHS),
     "lowest_priority": str(PRIORITIES[0]),
     "highest_priority": str(PRIORITIES[-1]),

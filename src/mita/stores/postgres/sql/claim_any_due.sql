@@ -1,5 +1,5 @@
 -- claim_any_due: whether a job of these queues is due.
--- In: queues, priorities (as for `claim`).  Out: true or false.
+-- In: queues, priorities (those that the process knows).  Out: true or false.
 select exists (
   select 1
   from (select {now} as now) as clock

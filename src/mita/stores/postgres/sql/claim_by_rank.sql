@@ -16,8 +16,8 @@ ranked as materialized (
     order by j.due, j.seq
     limit 2 * %(limit)s::bigint
   ) as j
-  where line.ready and not facts.waits
-  order by (line.n - 1) / {priorities}, j.due - line.priority * coalesce(%(ageing)s::bigint, 0),
+  where line.ready and not facts.waits and not facts.has_strays
+  order by line.turn, j.due - line.priority * coalesce(%(ageing)s::bigint, 0),
            line.priority desc, j.due, j.seq
   limit 2 * %(limit)s::bigint
 ),

@@ -4,6 +4,7 @@
 -- Out: the table `facts`. `first_wake` is when the clock opens the next key that a job waits for.
 facts as materialized (
   select clock.now, clock.behind, least(lines.next_due, keys.first_wake) as next_time,
+         lines.has_strays,
          %(ageing)s::bigint is not null and lines.ready > lines.queues as mixed,
          keys.first_wake, keys.is_stopped,
          keys.is_stopped

@@ -18,6 +18,7 @@ open as materialized (
 facts as materialized (
   select clock.now, clock.behind,
          least(lines.next_due, keys.first_wake, holds.next_hold) as next_time,
+         lines.has_strays,
          %(ageing)s::bigint is not null and lines.ready > lines.queues as mixed,
          keys.first_wake, keys.careful, holds.next_hold,
          {has_stops} as is_stopped, {has_limits} as is_limited,

@@ -16,7 +16,7 @@ candidate as materialized (
     limit %(limit)s::bigint
     for update skip locked
   ) as j
-  where line.ready and not facts.mixed and not facts.waits
+  where line.ready and not facts.mixed and not facts.waits and not facts.has_strays
   limit %(limit)s::bigint
 ),
 short as (select false as is_short)

@@ -18,8 +18,18 @@ grouped (priority, fair) as (
       and (j.priority, j.fair) > (g.priority, g.fair)
     order by j.priority, j.fair limit 1) as n
 ),
-ungrouped (priority) as (
-  select p.priority from generate_series({lowest_priority}, {highest_priority}) as p (priority)
+ungrouped (priority, first) as (
+  (select j.priority, j.due from mita._job as j
+   where j.state = {queued} and j.fair is null and j.queue = %(queue)s
+     and j.priority between {lowest_priority} and {highest_priority}
+   order by j.priority, j.due limit 1)
+  union all
+  select n.priority, n.due from ungrouped as g
+  cross join lateral (
+    select j.priority, j.due from mita._job as j
+    where j.state = {queued} and j.fair is null and j.queue = %(queue)s
+      and j.priority > g.priority and j.priority <= {highest_priority}
+    order by j.priority, j.due limit 1) as n
 ),
 bound as materialized (
   select (2 + 3 * %(limit)s::bigint / (2 * greatest(1, (select count(*) from grouped)))) as jobs
@@ -38,7 +48,7 @@ shown as materialized (
   cross join lateral (
     select {shown_columns} from mita._job as j
     where j.state = {queued} and j.fair is null and j.queue = %(queue)s
-      and j.priority = g.priority and j.due <= clock.now
+      and j.priority = g.priority and j.due <= clock.now and j.due >= g.first
     order by j.due, j.seq limit bound.jobs) as j
 ),
 header as (

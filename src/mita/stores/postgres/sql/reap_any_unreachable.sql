@@ -1,11 +1,7 @@
 -- reap_any_unreachable: whether a job is where no claim and no reap would find it: a priority, a
 -- due time or a lease is out of bounds, or a blocked job has no key. The indexes alone answer.
 -- In: nothing.  Out: true or false.
-with queue as materialized (select distinct name from mita._queue),
-line as (
-  select q.name, p.priority
-  from queue as q cross join generate_series({lowest_priority}, {highest_priority}) as p (priority)
-)
+with queue as materialized (select distinct name from mita._queue)
 select exists (
     select 1 from queue as q cross join lateral (
       select 1 from mita._job as j
@@ -19,22 +15,12 @@ select exists (
         and j.priority < {lowest_priority}
       limit 1) as j)
   or exists (
-    select 1 from line as l cross join lateral (
-      select 1 from mita._job as j
-      where j.state = {queued} and j.fair is null and j.queue = l.name and j.priority = l.priority
-        and j.due > {latest}
-      limit 1) as j)
-  or exists (
-    select 1 from line as l cross join lateral (
-      select 1 from mita._job as j
-      where j.state = {queued} and j.fair is null and j.queue = l.name and j.priority = l.priority
-        and j.due < 0
-      limit 1) as j)
+    select 1 from mita._job as j
+    where j.state = {queued} and (j.due < 0 or j.due > {latest}))
   or exists (
     select 1 from mita._job as j
     where j.state = {queued} and j.fair is not null
-      and (j.priority not between {lowest_priority} and {highest_priority}
-           or j.due not between 0 and {latest}))
+      and j.priority not between {lowest_priority} and {highest_priority})
   or exists (
     select 1 from mita._job as j where j.state = {running} and j.lease_until > {latest})
   or exists (select 1 from mita._job as j where j.state = {running} and j.lease_until < 0)

@@ -1,6 +1,7 @@
 """The statement of a claim: which of its kinds is sent, from where it reads, and what it says."""
 
 import time
+from collections.abc import Iterable
 
 from mita.model.time import Wait
 from mita.stores.postgres import codec
@@ -9,7 +10,7 @@ from mita.stores.postgres.context import PostgresContext, Query, query
 from mita.stores.postgres.limits.hints import CLAIM_STATEMENTS, QueueKind
 from mita.stores.postgres.server.arrays import numbers, texts
 
-from .watermarks import queue_priorities
+from .known_priorities import QueuePriority
 
 
 class ClaimStatement:
@@ -22,13 +23,8 @@ class ClaimStatement:
     ) -> None:
         self._context = context
         self._queues, self._lease, self._worker = queues, lease, worker
-        names, priorities = queue_priorities(queues)
         self.names = texts(queues)
-        self._where = {
-            "queues": texts(names),
-            "priorities": numbers(priorities),
-            "names": self.names,
-        }
+        self._has_learned = False
         self.limit = 0  # of the latest
         self._kind, self._is_mixed = QueueKind.PLAIN, False
 
@@ -44,8 +40,8 @@ class ClaimStatement:
         self._started_s = time.monotonic()
         queries = [self.claim(limit, synced=synced, keys_first=keys_first)]
         if self._read_from is not None:
-            read_from = numbers(self._read_from)
-            queries.append(query("claim_watermarks", **self._where, watermarks=read_from))
+            marks = numbers(self._read_from.values())
+            queries.append(query("claim_watermarks", **_columns(self._read_from), watermarks=marks))
         return queries
 
     def claim(self, limit: int, *, synced: bool, keys_first: bool) -> Query:
@@ -53,10 +49,15 @@ class ClaimStatement:
         watermarks, hints = self._context.watermarks, self._context.hints
         self._is_mixed, self._kind = hints.mixed, hints.kind(self._queues)
         self.limit = limit
+        queues, turns, lows, highs, marks = zip(*watermarks.lines(self._queues), strict=True)
         return query(
             CLAIM_STATEMENTS[self._kind, self._is_mixed],
-            **self._where,
-            watermarks=numbers(watermarks.of(self._queues)),
+            names=self.names,
+            queues=texts(queues),
+            turns=numbers(turns),
+            lows=numbers(lows),
+            highs=numbers(highs),
+            watermarks=numbers(marks),
             behind=watermarks.behind,
             ageing=hints.ageing,
             keys_first=keys_first,
@@ -69,8 +70,8 @@ class ClaimStatement:
     def any_due(self) -> Query:
         """Whether any job is due, of the queues that need no care."""
         careful = self._context.hints.careful
-        names, priorities = queue_priorities([name for name in self._queues if name not in careful])
-        return query("claim_any_due", queues=texts(names), priorities=numbers(priorities))
+        queues = [name for name in self._queues if name not in careful]
+        return query("claim_any_due", **_columns(self._context.watermarks.priorities.of(queues)))
 
     def read(self, answers: list[Rows]) -> Rows:
         """Read the answers to `queries`. Returns the rows of the jobs taken or shown."""
@@ -81,16 +82,39 @@ class ClaimStatement:
         if hold and self._read_from is not None:
             firsts = [due for _, due in answers[1]]
             took_s = time.monotonic() - self._started_s
-            watermarks.move(self._queues, header.now, firsts, self._read_from, took_s)
+            watermarks.move(header.now, firsts, self._read_from, took_s)
         return rows
+
+    def knew_priorities(self, header: ClaimHeader) -> bool:
+        """Whether the priorities of all waiting jobs were known. If not, the claim took nothing,
+        and they are known now: first those that it has found, the next time all."""
+        if header.strays is None:
+            return True
+        priorities = self._context.watermarks.priorities
+        if self._has_learned:
+            priorities.learn_all({queue for queue, _ in header.strays})
+        else:
+            priorities.learn(header.strays)
+        self._has_learned = True
+        return False
 
     def was_right(self) -> bool:
         """Remember what the header says. Returns whether the latest claim was of the right kind for
-        its queues; otherwise it took nothing."""
-        return self._context.hints.fits(self._queues, self._kind, self.header)
+        its queues and knew their priorities; otherwise it took nothing."""
+        fits = self._context.hints.fits(self._queues, self._kind, self.header)
+        return self.knew_priorities(self.header) and fits
 
     def was_in_order(self) -> bool:
         """The same of the order: whether jobs of several priorities are due that age."""
         hints = self._context.hints
         hints.mixed = self.header.mixed
         return self._is_mixed or not hints.mixed
+
+
+def _columns(lines: Iterable[QueuePriority]) -> dict[str, str]:
+    """The arrays `queues` and `priorities` of a statement."""
+    pairs = list(lines)
+    return {
+        "queues": texts([queue for queue, _ in pairs]),
+        "priorities": numbers(priority for _, priority in pairs),
+    }

@@ -15,10 +15,11 @@ only saves work. Three things keep it right:
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from mita.model.job import PRIORITIES
 from mita.model.time import SECOND, Moment
+
+from .known_priorities import KnownPriorities, QueuePriority
 
 SLACK_MS = SECOND
 REFRESH_BUSY_S = 0.1  # between two reads from the watermarks on, after BUSY_JOBS claimed jobs
@@ -31,7 +32,21 @@ FULL_READ_SHARE = 0.05  # the part of the time that they may take
 FULL_LEASE_READ_S = 60.0  # between two reads of all leases
 MOST_KEYS = 10_000  # resource keys whose watermarks are remembered
 ResourceKey: TypeAlias = tuple[str, str]  # queue, name
-_HIGHEST_FIRST = tuple(reversed(PRIORITIES))
+# After a full read that took longer, dead rows of unknown priorities may be what took the time:
+# then every priority gets a watermark. A quicker one tells which priorities are not used.
+SLOW_FULL_READ_S = 0.25
+RANGE_MARK = -1  # in place of a watermark: of a range of priorities in which no job is expected
+
+
+class ClaimLine(NamedTuple):
+    """Where a claim looks: a queue, its place in the order of the queues, and the priorities from
+    `low` to `high`. Nothing waits before the watermark."""
+
+    queue: str
+    turn: int
+    low: int
+    high: int
+    watermark: Moment
 
 
 class Watermarks:
@@ -39,7 +54,8 @@ class Watermarks:
 
     def __init__(self) -> None:
         self.behind = -1  # the value of the sequence `_behind` that the watermarks belong to
-        self._marks: dict[str, list[Moment]] = {}
+        self.priorities = KnownPriorities()
+        self._marks: dict[QueuePriority, Moment] = {}
         self._trusted_from: Moment = 0
         self._now: Moment = 0
         self._refreshed_s = self._full_read_s = self._full_lease_read_s = 0.0
@@ -48,39 +64,60 @@ class Watermarks:
         self._keys: dict[ResourceKey, Moment] = {}
 
     def of(self, queues: list[str]) -> list[Moment]:
-        """One watermark for each queue and priority, in the order of `queue_priorities`."""
+        """One watermark for each queue and known priority, in the order in which they are
+        served."""
+        return [self._marks.get(one, 0) for one in self.priorities.of(queues)]
+
+    def lines(self, queues: list[str]) -> list[ClaimLine]:
+        """Where a claim of these queues looks, in this order."""
         return [
-            mark for queue in queues for mark in self._marks.get(queue) or [0] * len(_HIGHEST_FIRST)
+            ClaimLine(
+                queue,
+                turn,
+                span.low,
+                span.high,
+                self._marks.get((queue, span.low), 0) if span.is_known else RANGE_MARK,
+            )
+            for turn, queue in enumerate(queues)
+            for span in self.priorities.spans(queue)
         ]
 
-    def read_from(self, queues: list[str]) -> list[Moment] | None:
-        """Where to read on for each queue and priority; None while it is too early to read."""
+    def read_from(self, queues: list[str]) -> dict[QueuePriority, Moment] | None:
+        """Where to read on for each queue and known priority; None while it is too early."""
         now_s = time.monotonic()
         pause_s = REFRESH_BUSY_S if self._claimed >= BUSY_JOBS else REFRESH_IDLE_S
         if now_s < self._refreshed_s + pause_s or self._now < self._trusted_from:
             return None
         if now_s >= self._full_read_s:
-            return [0] * (len(queues) * len(_HIGHEST_FIRST))
-        return self.of(queues)
+            return dict.fromkeys(self.priorities.of(queues), 0)
+        return dict(zip(self.priorities.of(queues), self.of(queues), strict=True))
 
     def move(
         self,
-        queues: list[str],
         now: Moment,
         firsts: list[Moment | None],
-        read_from: list[Moment],
+        read_from: dict[QueuePriority, Moment],
         took_s: float,
     ) -> None:
         """Set the watermarks after a read that began at `read_from` and took `took_s` seconds.
         `firsts` are the due times of the first waiting jobs."""
         self._refreshed_s, self._claimed = time.monotonic(), 0
-        if not any(read_from):
+        found = dict(zip(read_from, firsts, strict=True))
+        if not any(read_from.values()):
             self._full_read_s = time.monotonic() + max(FULL_READ_S, took_s / FULL_READ_SHARE)
+            self._notice(found, took_s)
         safe = now - SLACK_MS
-        marks = [safe if first is None else min(first, safe) for first in firsts]
-        width = len(_HIGHEST_FIRST)
-        for n, queue in enumerate(queues):
-            self._marks[queue] = marks[n * width : (n + 1) * width]
+        self._marks |= {
+            one: safe if first is None else min(first, safe) for one, first in found.items()
+        }
+
+    def _notice(self, found: dict[QueuePriority, Moment | None], took_s: float) -> None:
+        """Learn from a full read which priorities are in use."""
+        if took_s > SLOW_FULL_READ_S:
+            self.priorities.learn_all({queue for queue, _ in found})
+        else:
+            unused = [one for one, first in found.items() if first is None]
+            self.priorities.notice(found.keys() - unused, unused)
 
     def still_hold(self, now: Moment, behind: int, claimed: int) -> bool:
         """Whether the watermarks are still right after a claim, which returned the server's time
@@ -122,8 +159,3 @@ class Watermarks:
         if time.monotonic() >= self._full_lease_read_s:
             self._full_lease_read_s = time.monotonic() + FULL_LEASE_READ_S
         self._lease = now - SLACK_MS if first is None else min(first, now - SLACK_MS)
-
-
-def queue_priorities(queues: list[str]) -> tuple[list[str], list[int]]:
-    """Every queue with every priority, as two lists, in the order in which they are served."""
-    return [queue for queue in queues for _ in _HIGHEST_FIRST], list(_HIGHEST_FIRST) * len(queues)
