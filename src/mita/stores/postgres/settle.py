@@ -1,11 +1,10 @@
-"""Settling runs: a short statement for runs that simply succeeded, a full one for all others."""
+"""Settling runs: short statements for runs that simply succeeded and for jobs that return to the
+queue, a full one for all others."""
 
 from collections.abc import Sequence
 
-from mita.model.job import Asked, Claim
+from mita.model.job import Claim
 from mita.model.outcome import Settlement
-from mita.rules.asked import kind_after
-from mita.rules.durable import signal_name
 from mita.rules.states import WAITING
 
 from . import resources
@@ -13,7 +12,13 @@ from .codec import Rows
 from .context import PostgresContext, Query, RoundTrip, RoundTrips, query
 from .limits.further_keys import free_further, further_keys
 from .limits.settled_keys import give_back, keys_of_claim, may_name
-from .server.arrays import blobs, flags, numbers, texts
+from .throughput.settle_statements import (
+    claims_of,
+    is_return,
+    return_jobs,
+    settle_fully,
+    succeed,
+)
 from .throughput.watermarks import ResourceKey
 
 
@@ -25,6 +30,7 @@ class SettleRound:
         self.kept: list[Settlement] = []  # plain successes whose job is kept
         self.told: list[Settlement] = []  # the same, and the jobs that wait for them know of it
         self.deleted: list[Settlement] = []  # plain successes whose job is deleted at once
+        self.returned: list[Settlement] = []  # jobs without keys that return to the queue
         self.full: list[Settlement] = []  # all others
         self.took: set[str] = set()
         self._jobs: set[str] = set()
@@ -38,7 +44,9 @@ class SettleRound:
         if claim.id in self._jobs or (keys and not self._add_keys(settlement, keys)):
             return False
         self._jobs.add(claim.id)
-        if keys or claim.unique is not None or not settlement.verdict.is_plain_success:
+        if not keys and is_return(settlement.verdict):
+            self.returned.append(settlement)
+        elif keys or claim.unique is not None or not settlement.verdict.is_plain_success:
             self.full.append(settlement)
         elif settlement.verdict.told:
             (self.told if settlement.verdict.keep else self.full).append(settlement)
@@ -57,20 +65,22 @@ class SettleRound:
             self._held.update(keys)
         return True
 
-    def _plain(self) -> list[Settlement]:
-        return [*self.kept, *self.told, *self.deleted]
+    def _short(self) -> list[Settlement]:
+        return [*self.kept, *self.told, *self.deleted, *self.returned]
 
     def queries(self) -> list[Query]:
         """One statement for each kind of settlement."""
         queries = []
         if self.kept:
-            queries.append(_succeed("settle_succeed", self.kept))
+            queries.append(succeed("settle_succeed", self.kept))
         if self.told:
-            queries.append(_succeed("settle_told", self.told))
+            queries.append(succeed("settle_told", self.told))
         if self.deleted:
-            queries.append(query("settle_forget", **_claims(self.deleted)))
+            queries.append(query("settle_forget", **claims_of(self.deleted)))
+        if self.returned:
+            queries.append(return_jobs(self.returned))
         if self.full:
-            queries.append(_settle(self.full))
+            queries.append(settle_fully(self.full))
         return queries
 
     def after(self) -> list[Query]:
@@ -89,16 +99,16 @@ class SettleRound:
         if self.full:
             context.topics.update(queue for _, _, queue, is_limited, _ in answers[-1] if is_limited)
         if limited := context.hints.careful:
-            context.topics.update(limited.intersection(one.claim.queue for one in self._plain()))
+            context.topics.update(limited.intersection(one.claim.queue for one in self._short()))
 
     def second_look(self, context: PostgresContext, *, last: bool) -> RoundTrips[None]:
         """Settle again, in full, what did not take. Either the token is stale, or a cancel or a
         reschedule was asked at that very moment."""
-        left = [settlement for settlement in self._plain() if settlement.claim.id not in self.took]
+        left = [settlement for settlement in self._short() if settlement.claim.id not in self.took]
         if left:
             again = SettleRound()
             again.full = left
-            again.read(context, (yield RoundTrip(_settle(left), last=last)))
+            again.read(context, (yield RoundTrip(settle_fully(left), last=last)))
             self.took |= again.took
 
     def freed(self) -> dict[ResourceKey, int | None]:
@@ -210,83 +220,9 @@ def after_a_lost_answer(batch: SettleBatch) -> RoundTrips[list[bool]]:
     ]
     if not unsure:
         return took
-    [rows] = yield RoundTrip(query("settle_already", **_claims(unsure)), last=True)
+    [rows] = yield RoundTrip(query("settle_already", **claims_of(unsure)), last=True)
     done = {id for (id,) in rows}
     return [
         yes or settlement.claim.id in done
         for settlement, yes in zip(batch.settlements, took, strict=True)
     ]
-
-
-# --------------------------------------------------------------------------------------- statements
-
-
-def is_plain(settlement: Settlement) -> bool:
-    """Whether the job succeeded, with nothing but a result to write, and has no keys."""
-    claim, verdict = settlement.claim, settlement.verdict
-    return (
-        verdict.is_plain_success
-        and claim.resource is None
-        and claim.unique is None
-        and not claim.gates
-    )
-
-
-def _claims(settlements: list[Settlement]) -> dict[str, str]:
-    """Ids and tokens, sorted by id: all statements lock rows in one order, so none deadlock."""
-    settlements.sort(key=_id_of)
-    return {
-        "ids": texts([settlement.claim.id for settlement in settlements]),
-        "tokens": numbers([settlement.claim.token for settlement in settlements]),
-    }
-
-
-def _id_of(settlement: Settlement) -> str:
-    return settlement.claim.id
-
-
-def _first_key(claim: Claim) -> str | None:
-    return next((key for _, key in keys_of_claim(claim)), None)
-
-
-def _succeed(name: str, settlements: list[Settlement]) -> Query:
-    return query(
-        name,
-        **_claims(settlements),
-        results=blobs([settlement.verdict.result for settlement in settlements]),
-        keeps=numbers([settlement.verdict.keep for settlement in settlements]),
-    )
-
-
-def _settle(settlements: list[Settlement]) -> Query:
-    claims = _claims(settlements)
-    verdicts = [settlement.verdict for settlement in settlements]
-    whens = [verdict.when for verdict in verdicts]
-    holds = [verdict.hold for verdict in verdicts]
-    return query(
-        "settle",
-        **claims,
-        states=texts([verdict.state.value for verdict in verdicts]),
-        waits=numbers([None if when is None else when.wait for when in whens]),
-        ats=numbers([None if when is None else when.at for when in whens]),
-        counts=texts([verdict.counts.value if verdict.counts else "" for verdict in verdicts]),
-        results=blobs([verdict.result for verdict in verdicts]),
-        errors=texts([verdict.error for verdict in verdicts]),
-        keeps=numbers([verdict.keep for verdict in verdicts]),
-        stranded=flags([verdict.stranded for verdict in verdicts]),
-        kinds=texts([verdict.event for verdict in verdicts]),
-        # what is asked does not matter for the kind, only that something is
-        asked_kinds=texts([kind_after(Asked.CANCEL, verdict) for verdict in verdicts]),
-        notes=texts([verdict.note for verdict in verdicts]),
-        failures=texts([verdict.failure for verdict in verdicts]),
-        workers=texts([verdict.worker for verdict in verdicts]),
-        hold_waits=numbers([None if hold is None else hold.wait for hold in holds]),
-        hold_ats=numbers([None if hold is None else hold.at for hold in holds]),
-        first_keys=texts([_first_key(settlement.claim) for settlement in settlements]),
-        unstarted=flags([verdict.unstarted for verdict in verdicts]),
-        told=flags([verdict.told for verdict in verdicts]),
-        signals=texts(
-            [None if verdict.waits is None else signal_name(verdict.waits) for verdict in verdicts]
-        ),
-        groups=texts([verdict.group for verdict in verdicts]),
-    )

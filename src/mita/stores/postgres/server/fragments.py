@@ -24,6 +24,7 @@ from mita.rules.flow import (
 from mita.rules.history import NUMBERS
 from mita.rules.judge import success
 from mita.rules.states import ALIVE, AMENDABLE, TABLE, TERMINAL, WAITING
+from mita.rules.timeline import TIMELINE_LINES
 from mita.stores.postgres.codec import CLAIM_TEXTS, SHOWN_TEXTS
 from mita.stores.postgres.limits.bounds import COUNTED_WAITERS
 from mita.stores.postgres.throughput.new_columns import INSERT_TEXTS
@@ -94,6 +95,7 @@ FRAGMENTS = {
     "kind_of_asked_success": _text(kind_after(Asked.CANCEL, success(b"", 0))),
     # timelines and counters
     **{f"kind_{kind.name.lower()}": _text(kind) for kind in TimelineKind},
+    "longest_timeline": str(TIMELINE_LINES),
     "replaced_note": _text(REPLACED_NOTE),
     "count": ", ".join(f"{name} = j.{name} + (h.counts = '{name}')::int" for name in COUNTERS),
     "count_busy": f"busy = least(j.busy, {MOST_COUNTED - 1}) + 1",

@@ -18,7 +18,9 @@ from mita.model.time import Wait
 from mita.stores.postgres import claim
 from mita.stores.postgres.connection import SerialConnection
 from mita.stores.postgres.limits.hints import ClaimHints
-from mita.stores.postgres.settle import is_plain, settle
+from mita.stores.postgres.settle import settle
+
+from .settle_statements import is_plain
 
 PARALLEL_SETTLEMENTS = 50  # from this many on, a second round trip pays
 PLAIN_SHARE = 0.9  # at least this part of them has simply succeeded
