@@ -35,7 +35,9 @@ ResourceKey: TypeAlias = tuple[str, str]  # queue, name
 # After a full read that took longer, dead rows of unknown priorities may be what took the time:
 # then every priority gets a watermark. A quicker one tells which priorities are not used.
 SLOW_FULL_READ_S = 0.25
-RANGE_MARK = -1  # in place of a watermark: of a range of priorities in which no job is expected
+RANGE_MARK: Moment = (
+    -1
+)  # in place of a watermark: of a range of priorities in which no job is expected
 
 
 class ClaimLine(NamedTuple):
