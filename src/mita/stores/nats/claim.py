@@ -19,7 +19,7 @@ from .codec import QueueRecord
 from .context import NatsContext
 from .maintenance import restore_queue_record
 from .resources import end_holds
-from .settle import is_simple, settle
+from .settle import is_put_back, is_simple, settle
 from .stream.decode import decode_queue, is_guessed
 from .stream.queue_use import places_left, queue_use, recount
 from .stream.slots import WAKE_SLOT, job_slots, priority_of
@@ -48,6 +48,15 @@ async def claim(
         return await _Claiming(context, queues, limit, lease, worker).run()
 
 
+async def _claim_at_once(
+    context: NatsContext, queues: Sequence[str], limit: int, lease: Wait, worker: str
+) -> ClaimResult:
+    """Claim what is ready, without waiting for more: another claim follows if that is too
+    little."""
+    async with context.claim_memory.lock:
+        return await _Claiming(context, queues, limit, lease, worker, is_last=False).run()
+
+
 async def settle_and_claim(
     context: NatsContext,
     settlements: Sequence[Settlement],
@@ -56,11 +65,14 @@ async def settle_and_claim(
     lease: Wait,
     worker: str,
 ) -> ClaimResult:
-    """Settle, then claim. Both at once if no claim can depend on the settlements."""
-    if not all(is_simple(settlement, context.limited) for settlement in settlements):
+    """Settle, then claim. Both at once if no claim can depend on the settlements, or only one that
+    finds too little: then a second claim follows."""
+    returning = [one for one in settlements if not is_simple(one, context.limited)]
+    if any(not _comes_last(context, one, queues, limit) for one in returning):
         took = await settle(context, settlements)
         return replace(await claim(context, queues, limit, lease, worker), took=took)
-    claiming = asyncio.ensure_future(claim(context, queues, limit, lease, worker))
+    first = _claim_at_once if returning else claim
+    claiming = asyncio.ensure_future(first(context, queues, limit, lease, worker))
     try:
         for _ in range(FIRST_PULL_ROUNDS):
             await asyncio.sleep(0)
@@ -70,16 +82,40 @@ async def settle_and_claim(
         raise
     finally:
         result = await claiming
+    if returning and result.again is None:
+        left = limit - len(result.claims)
+        more = await claim(context, queues, left, lease, worker)
+        busy = [*result.busy, *more.busy]
+        result = replace(more, claims=[*result.claims, *more.claims], busy=busy)
     return replace(result, took=took)
+
+
+def _comes_last(
+    context: NatsContext, settlement: Settlement, queues: Sequence[str], limit: int
+) -> bool:
+    """True if a job that is put back by this settlement comes after all that are ready: it has no
+    keys, and its queue, of which all tickets are in one line, is the only one to claim from."""
+    queue = settlement.claim.queue
+    if limit <= 0 or not is_put_back(settlement, context.limited):
+        return False
+    return list(queues) == [queue] and queue in context.claim_memory.with_one_slot
 
 
 class _Claiming:
     """One claim."""
 
     def __init__(
-        self, context: NatsContext, queues: Sequence[str], limit: int, lease: Wait, worker: str
+        self,
+        context: NatsContext,
+        queues: Sequence[str],
+        limit: int,
+        lease: Wait,
+        worker: str,
+        *,
+        is_last: bool = True,
     ) -> None:
         self._context = context
+        self._is_last = is_last  # if it finds too little, no other claim follows at once
         self._memory = context.claim_memory
         self._queues = list(dict.fromkeys(queues))
         self._limit = limit
@@ -101,11 +137,13 @@ class _Claiming:
         claims = await self._open_keys(going)
         claims += await self._claim_from(going, ahead, self._limit - len(claims))
         more = self._drain.has_seen_enough
-        if not claims and not more:
+        if self._is_last and not claims and not more:
             claims = await self._claim_late(going)
         claims.sort(key=self._order)
         if more or 0 < self._limit <= len(claims):
             return ClaimResult([], claims, 0, self._call.busy)
+        if not self._is_last:
+            return ClaimResult([], claims, None, self._call.busy)
         open_queues = [record.name for record in going if self._places_of(record.name) > 0]
         ready_in = open_queues if self._limit <= 0 else []
         again = await next_claim(self._context, going, ready_in)
@@ -138,6 +176,9 @@ class _Claiming:
         self._drain.believed_until = asked_at + UNPAUSED_BELIEVED_S
         self._memory.highest = {
             record.name: highest_sources(record) for record in going if job_slots(record.priorities)
+        }
+        self._memory.with_one_slot = {
+            record.name for record in going if len(job_slots(record.priorities)) == 1
         }
         self._memory.with_wakes = {
             record.name for record in going if WAKE_SLOT in record.priorities

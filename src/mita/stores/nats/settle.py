@@ -130,6 +130,12 @@ def is_simple(settlement: Settlement, limited: set[str]) -> bool:
     )
 
 
+def is_put_back(settlement: Settlement, limited: set[str]) -> bool:
+    """True if this puts a job back into its queue, and changes nothing else."""
+    verdict = settlement.verdict
+    return verdict.state is State.QUEUED and verdict.hold is None and _is_plain(settlement, limited)
+
+
 def _holds_nothing(settlement: Settlement) -> bool:
     """True if the keys of this job have only rates, and its end changes nothing at them. If one of
     them has a limit by now, the job's record has changed (`resources.limit_key`)."""

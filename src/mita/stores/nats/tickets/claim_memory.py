@@ -20,6 +20,7 @@ class ClaimMemory:
         self.lock = asyncio.Lock()  # one claim at a time
         # The sources of the highest priority of each queue that was not paused at the last claim.
         self.highest: dict[str, list[QueuePriority]] = {}
+        self.with_one_slot: set[str] = set()  # queues all of whose jobs have tickets of one slot
         self.with_wakes: set[str] = set()  # queues that have a consumer of wake tickets
         self._turns: dict[QueuePriority, LaneTurns] = {}
         # Queue and priority: until when this priority goes before lower ones.
