@@ -132,6 +132,14 @@ def pack_verdict(verdict: Verdict) -> bytes:
     )
 
 
+def pack_back(verdict: Verdict, priority: int) -> bytes:
+    """What the verdicts of a group of jobs that go back to the queue share, and the priority that
+    the jobs had when they were enqueued, as `lua/include/settle_back.lua` reads it."""
+    is_at = verdict.when is not None and verdict.when.at is not None
+    has_error = verdict.error is not None
+    return _pack((verdict.counts, verdict.stranded, verdict.event, is_at, has_error, priority))
+
+
 def when_args(when: When) -> tuple[int, int | str]:
     """A delay and a point in time ('' for none) as arguments of a script."""
     return when.wait, "" if when.at is None else when.at

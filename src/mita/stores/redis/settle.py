@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 from mita.errors import Rejected
 from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Verdict
-from mita.model.time import Wait
+from mita.model.time import Wait, When
 from mita.stores.shared.apart import named, settle_apart
 
-from .codec import as_job, pack_verdict
+from .codec import as_job, pack_back, pack_verdict
 from .connection import MaybeDone
 from .context import RedisContext, parts
 from .scripting.constants import CALL_ITEMS
@@ -90,8 +90,9 @@ async def call_settle_and_claim(
     return took, answer
 
 
-# queue, how long its jobs are kept (None: one by one), whether others know of the successes
-_GroupKey: TypeAlias = tuple[str, Wait | None, bool]
+# The queue, the kind of the group, and what else its settlements have in common.
+_GroupKey: TypeAlias = tuple[Any, ...]
+_Lists: TypeAlias = tuple[list[int], list[Any]]  # positions of settlements, and their arguments
 
 
 class _SettlementGroup:
@@ -105,9 +106,9 @@ class _SettlementGroup:
         self.positions: dict[int, list[int]] = {}
         self.arguments: dict[int, list[Any]] = {}
 
-    def under(self, token: int) -> tuple[list[int], list[Any]]:
+    def under(self, token: int) -> _Lists:
         """New empty lists of positions and arguments for this token."""
-        lists: tuple[list[int], list[Any]] = [], []
+        lists: _Lists = [], []
         self.positions[token], self.arguments[token] = lists
         return lists
 
@@ -119,70 +120,113 @@ class _SettlementGroup:
         return [*self.head, len(self.positions), *tokens, many, *arguments]
 
 
+class _SettlementGroups:
+    """The groups of one call, in the order in which they were begun. `numbers` has the number of
+    each queue in the call."""
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers
+        self._groups: dict[_GroupKey, _SettlementGroup] = {}
+        self._lists: dict[tuple[_GroupKey, int], _Lists] = {}
+
+    def successes(self, claim: Claim, verdict: Verdict) -> _Lists:
+        """The lists for plain successes like this one."""
+        kind = "kept" if verdict.keep else "forgotten"
+        key = claim.queue, kind, verdict.keep, verdict.told
+        found = self._lists.get((key, claim.token))
+        return found or self._begun(key, claim.token, pack_verdict(verdict), verdict.keep)
+
+    def add_back(self, position: int, claim: Claim, verdict: Verdict, when: When) -> None:
+        """A job that goes back to the queue (see `_goes_back`)."""
+        head = pack_back(verdict, claim.priority)
+        key = claim.queue, "back", head
+        found = self._lists.get((key, claim.token))
+        positions, arguments = found or self._begun(key, claim.token, head, 0)
+        positions.append(position)
+        moment = when.wait if when.at is None else when.at
+        arguments += (claim.ref, moment, verdict.note, verdict.error or "", verdict.failure)
+
+    def add(self, position: int, claim: Claim, verdict: Verdict) -> None:
+        """Any other settlement."""
+        key = claim.queue, "each"
+        positions, arguments = self._lists.get((key, 0)) or self._begun(key, 0, "", 0)
+        positions.append(position)
+        result = b"" if verdict.result is None else b"+" + verdict.result
+        arguments += (claim.id, claim.token, pack_verdict(verdict), result)
+
+    def _begun(self, key: _GroupKey, token: int, head: bytes | str, keep: Wait) -> _Lists:
+        group = self._groups.get(key)
+        if group is None:
+            number = self._numbers.setdefault(key[0], len(self._numbers) + 1)
+            group = self._groups[key] = _SettlementGroup(number, key[1], head, keep)
+        lists = self._lists[key, token] = group.under(token)
+        return lists
+
+    def as_args(self) -> tuple[list[int], list[Any]]:
+        """The position of each settlement in the order of the arguments, and the arguments."""
+        special = sum(key[1] in ("each", "back") for key in self._groups)
+        args: list[Any] = [len(self._groups), special]
+        order: list[int] = []
+        for group in self._groups.values():
+            args += group.as_args()
+            for positions in group.positions.values():
+                order += positions
+        return order, args
+
+
 def _grouped(
     settlements: Sequence[Settlement], numbers: dict[str, int]
 ) -> tuple[list[int], list[Any]]:
-    """The script's arguments, and the position of each settlement in the order of the arguments.
+    """The position of each settlement in the order of the script's arguments, and the arguments.
 
     Jobs that succeeded and have nothing special go in groups, which the script settles many at a
-    time. They do not depend on one another or on the rest, so their order does not matter. If a
-    claim is settled twice the order does matter, and nothing is grouped."""
+    time; so do jobs that go back to the queue. They do not depend on one another or on the rest, so
+    their order does not matter. If a claim is settled twice the order does matter, and nothing is
+    grouped."""
     twice = len({settlement.claim.id for settlement in settlements}) < len(settlements)
-    groups: dict[_GroupKey, _SettlementGroup] = {}
-    lists: dict[tuple[_GroupKey, int], tuple[list[int], list[Any]]] = {}
-    last, simple, key, token = None, False, None, 0
+    groups = _SettlementGroups(numbers)
+    last, simple, queue, token = None, False, None, 0
     for position, settlement in enumerate(settlements):
         claim, verdict = settlement.claim, settlement.verdict
         if verdict is not last:  # runs that ended alike share their verdict
-            last, simple, key = verdict, not twice and verdict.is_plain_success, None
-        plain = (
+            last, simple, queue = verdict, not twice and verdict.is_plain_success, None
+        if (
             simple
             and claim.resource is None
             and claim.unique is None
             and not claim.gates
             and claim.ref is not None
-        )
-        # most are like the one before
-        if key is None or not plain or claim.token != token or claim.queue != key[0]:
-            key = claim.queue, verdict.keep if plain else None, plain and verdict.told
-            token = claim.token if plain else 0
-            found = lists.get((key, token))
-            if found is None:
-                if key not in groups:
-                    groups[key] = _new_group(numbers, claim, verdict, plain)
-                found = lists[key, token] = groups[key].under(token)
-            positions, arguments = found
-        positions.append(position)
-        if not plain:
-            result = b"" if verdict.result is None else b"+" + verdict.result
-            arguments += (claim.id, claim.token, pack_verdict(verdict), result)
-        elif verdict.keep:
-            arguments += (claim.ref, verdict.result)
+        ):
+            if claim.token != token or claim.queue != queue:  # most are like the one before
+                queue, token = claim.queue, claim.token
+                positions, arguments = groups.successes(claim, verdict)
+            positions.append(position)
+            if verdict.keep:
+                arguments += (claim.ref, verdict.result)
+            else:
+                arguments.append(claim.id)
+        elif verdict.when is not None and not twice and _goes_back(claim, verdict):
+            groups.add_back(position, claim, verdict, verdict.when)
         else:
-            arguments.append(claim.id)
-    return _flattened(groups)
+            groups.add(position, claim, verdict)
+    return groups.as_args()
 
 
-def _flattened(
-    groups: dict[_GroupKey, _SettlementGroup],
-) -> tuple[list[int], list[Any]]:
-    args: list[Any] = [len(groups), sum(keep is None for _, keep, _ in groups)]
-    order: list[int] = []
-    for group in groups.values():
-        args += group.as_args()
-        for positions in group.positions.values():
-            order += positions
-    return order, args
-
-
-def _new_group(
-    numbers: dict[str, int], claim: Claim, verdict: Verdict, plain: bool
-) -> _SettlementGroup:
-    number = numbers.setdefault(claim.queue, len(numbers) + 1)
-    if not plain:
-        return _SettlementGroup(number, "each", "", 0)
-    kind = "kept" if verdict.keep else "forgotten"
-    return _SettlementGroup(number, kind, pack_verdict(verdict), verdict.keep)
+def _goes_back(claim: Claim, verdict: Verdict) -> bool:
+    """Whether a job without keys and groups goes back to the queue, and nothing else happens."""
+    return (
+        verdict.state is State.QUEUED
+        and verdict.result is None
+        and verdict.hold is None
+        and verdict.waits is None
+        and verdict.worker is None
+        and not verdict.unstarted
+        and not verdict.told
+        and claim.resource is None
+        and claim.fair is None
+        and not claim.gates
+        and claim.ref is not None
+    )
 
 
 async def _look_up_stale(

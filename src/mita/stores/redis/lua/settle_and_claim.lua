@@ -5,10 +5,11 @@
 --       6 number of queues to claim from  7 number of jobs that may be looked at
 --       8 name of the calling store  9 number of this call, '' without settlements
 --       10 ageing, '' if priorities are strict
---       11 number of groups of settlements  12 how many of these groups are of kind 'each'
+--       11 number of groups of settlements  12 how many of these are of kind 'each' or 'back'
 --       then for each group: number of its queue, kind, verdict, keep, number of tokens, each token
 --       and the number of its items, number of items, items
---       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or '')
+--       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or ''),
+--       back (handle, delay or point in time, note, error, failure)
 -- Returns now, positions of stale settlements, how many jobs were claimed from each queue, their
 --       fixed parts, {position, live part, progress} of those that were touched before, the delay
 --       after which there may be more (false: never), how many jobs were looked at,
@@ -33,10 +34,13 @@ rare = function()
 -- include record
 -- include resource_keys
 -- include start_one
+-- include restart
 -- include settle_one
+-- include settle_back
 -- include ranked_claim
   made_rare = {
-    start_or_block = start_or_block, settle_one = settle_one, settle_each = settle_each,
+    start_or_block = start_or_block, restart = restart, read_progress = read_progress,
+    settle_one = settle_one, settle_each = settle_each, settle_back = settle_back,
     end_holds = end_holds, open_rates = open_rates, enter_wakes = enter_wakes, gates = gates,
     ranked = ranked, busy = busy, check_types = check_types, check_used_types = check_used_types,
     check_flow_types = check_flow_types, check_group_types = check_group_types,
@@ -66,6 +70,8 @@ for _ = 1, tonumber(ARGV[11]) do
     late = settle_forgotten(q, tokens, from, n, verdict, now)
   elseif kind == 'kept' then
     late, width = settle_kept(q, tokens, from, n, verdict, keep, now), 2
+  elseif kind == 'back' then
+    late, width = rare().settle_back(q, tokens, from, n, verdict, now), 5
   else
     late, width = rare().settle_each(q, from, n, now), 4
   end
@@ -77,6 +83,7 @@ local limit = tonumber(ARGV[5])
 local c = {
   now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), moment = plain(now),
   limit = limit, left = limit, looked_at = CALL_ITEMS - tonumber(ARGV[7]), fixed = {}, touched = {},
+  unread = {}, unread_ids = {},
   ageing = tonumber(ARGV[10]),
 }
 local first = untouched()

@@ -29,6 +29,7 @@ from .record_layout import (
     fixed_type,
     live_defaults,
     live_numbers,
+    live_start,
     live_types,
 )
 
@@ -171,10 +172,15 @@ def lua_live_code() -> str:
     return f"""\
 local LIVE_NUMBERS = {as_lua(live_numbers(may_be_false=False))}
 local LIVE_NUMBERS_OR_FALSE = {as_lua(live_numbers(may_be_false=True))}
+local LIVE_START = '{_lua_bytes(live_start())}'
 local function pack_live(r) return cmsgpack.pack({{ {values}, {last} or nil }}) end
 local function live_fields(t) return {{ {named} }} end
 local function untouched() return {as_lua(live_defaults())} end
 """
+
+
+def _lua_bytes(raw: bytes) -> str:
+    return "".join(f"\\{byte:03}" for byte in raw)
 
 
 def lua_client_code() -> str:

@@ -24,7 +24,9 @@ MessagePack reads priorities of -32 and more at their place. Lower ones are read
 (`codec`). Two things change a fixed part: a debounce replaces payload, options and headers, and a
 person who gives a job other arguments replaces the payload (`RewriteJob`).
 
-The live part is an array of the LIVE_FIELDS. False stands for None, which Lua cannot keep in a
+The live part is an array of the LIVE_FIELDS. State, token, priority and due time come first: only
+these differ between jobs that do the same at the same time, so scripts read and pack the rest once
+for all of them (`lua/include/live_tails.lua`). False stands for None, which Lua cannot keep in a
 list. The last of them, the group of a failed job, is left out if there is none. A job that was
 never claimed or amended has no live part. Jobs on their first run that were
 claimed together have the name of their batch instead (`lua/include/batches.lua`).
@@ -99,6 +101,7 @@ LUA_CONSTANTS: dict[str, int | str] = {
     "AGE_FORMAT": ">I8",
     "NEWEST_FORMAT": ">I8I8",  # what a queue keeps of its newest job: its age, and when it came
     "OLDEST_LIVE_FIELDS": OLDEST_LIVE_FIELDS,
+    "LIVE_START_BYTES": 3,  # before the first field
     "NEWEST_LIVE_FIELDS": len(LIVE_FIELDS) - 1,  # without the last, which few jobs have
     "PRIORITY_FIELD": LIVE_FIELDS.index("priority") + 1,
     "FIELDS_BEFORE_PAYLOAD": CLIENT_FIELDS.index("payload"),
@@ -143,6 +146,11 @@ def live_defaults() -> dict[str, Any]:
         for name in LIVE_FIELDS
     }
     return found | {"state": State.QUEUED.value}
+
+
+def live_start() -> bytes:
+    """What a live part without the last field begins with: that it is an array of so many."""
+    return bytes((0xDC, 0, len(LIVE_FIELDS) - 1))
 
 
 def live_types() -> list[tuple[str, Any, Any]]:

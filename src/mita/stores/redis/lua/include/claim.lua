@@ -109,8 +109,10 @@ local function start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
     local flag = byte(handle, FLAG_AT)
     if removed > 0 and (not of_list or of_list[i]) and is_removed(handle, part, live) then
       skipped = skipped + 1
-    elseif part and (live or (flag ~= PLAIN_FLAG and has_gates(flag))) then
+    elseif part and flag ~= PLAIN_FLAG and has_gates(flag) then
       rare().start_or_block(q, c, ids[i], part, live, handle, new_lives, leases)
+    elseif part and live then
+      rare().restart(q, c, ids[i], part, live, handle, new_lives, leases)
     elseif part then
       given[#given + 1] = part
       first_ids[#first_ids + 1], first_runs[#first_runs + 1] = ids[i], handle
@@ -121,6 +123,7 @@ local function start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
     call('HSET', q.live, unpack(new_lives))
     call('ZADD', q.lease, unpack(leases))
   end
+  if #c.unread > 0 then rare().read_progress(q, c) end
   local started = #given - before
   c.left = c.left - started
   if q.places then q.places = q.places - started end

@@ -38,7 +38,7 @@ local function settle_one(q, id, token, verdict, result, now)
   local r = load(q, id)
   if not has_token(r, token) then return false end
   local state, wait, at, counts, error, keep, hold_wait, hold_at, stranded, kind, text, failure,
-    named, unstarted, signal, told, group = unpack(cmsgpack.unpack(verdict), 1, 17)
+    named, unstarted, signal, told, group = unpack(verdict, 1, 17)
   local asked_state = r.asked and STATE_AFTER[r.asked]
   r.asked = asked_state and r.asked or false -- what cannot be read was not asked
   if kind == TimelineKind.NONE and r.asked then kind = state end
@@ -80,7 +80,8 @@ local function settle_each(q, from, n, now)
   local stale = {}
   for i = 1, n do
     local at = from + i * 4 - 4
-    if not settle_one(q, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], now) then
+    local verdict = cmsgpack.unpack(ARGV[at + 2])
+    if not settle_one(q, ARGV[at], ARGV[at + 1], verdict, ARGV[at + 3], now) then
       stale[#stale + 1] = i
     end
   end

@@ -18,9 +18,14 @@ local function fold(events)
   call('LPUSH', events, folded)
 end
 
-local function note(q, r, now, kind, text, worker, failure)
-  local events, line = q.events .. r.id, { now, kind, text, worker or false }
-  if failure and failure ~= '' then line[5], line[6] = failure, r.started or false end
+-- `failure` is the error of a failed run, or '', and `started` when that run began.
+local function add_line(q, id, now, kind, text, worker, failure, started)
+  local events, line = q.events .. id, { now, kind, text, worker or false }
+  if failure and failure ~= '' then line[5], line[6] = failure, started or false end
   if call('RPUSH', events, cmsgpack.pack(line)) > TIMELINE_LINES then fold(events) end
+end
+
+local function note(q, r, now, kind, text, worker, failure)
+  add_line(q, r.id, now, kind, text, worker, failure, r.started)
   r.extras = true
 end
