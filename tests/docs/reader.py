@@ -14,6 +14,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from .database import with_database
 from .pages import Block
 from .terminals import Ids, Ports, Program, Prompt, compare_prints, stays
 
@@ -48,7 +49,7 @@ class Reader:
         path = self._folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         before = f"{path.read_text()}\n" if block.added else ""
-        path.write_text(before + block.text)
+        path.write_text(before + with_database(block.text))
         if re.search(r"restart[^.:]*\bPython\b", block.before, re.IGNORECASE):
             self._close_prompts()
         if re.search(r"restart[^.:]*\bworker\b", block.before, re.IGNORECASE):

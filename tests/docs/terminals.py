@@ -33,7 +33,8 @@ ENVIRONMENT = {
 }
 # programs that run until they are stopped
 _STAYS = re.compile(
-    r"^(python manage\.py )?mita .*\b(worker|scheduler|web|relay|top)\b(?!.*--(until-empty|help))"
+    r"^(python manage\.py )?mita .*\b(worker|scheduler|web|relay|top)\b"
+    r"(?!.*--(until-empty|help|once))"
     r"|^uvicorn |^(flask|litestar) .*\brun\b"
 )
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")

@@ -19,14 +19,12 @@ from opentelemetry.util._once import Once
 
 from mita import Mita
 from mita.engine.worker import Worker
-from tests.stores.postgres import shared
 
 from . import pages
+from .database import with_database
 from .pages import PAGES, Block, blocks, is_followed
 from .terminals import compare_prints
 
-# the database of the examples: a real server of the tests' own
-SHOP = "postgresql://localhost/shop"
 WITH_EXAMPLES = [page for page in PAGES if any(blocks(page)) and not is_followed(page)]
 
 
@@ -75,9 +73,7 @@ class Reader:
         compare_prints(block.text, printed.getvalue())
 
     def _compiled(self, text: str, line: int) -> CodeType:
-        if SHOP in text:
-            text = text.replace(SHOP, shared.server("pg18").url())
-        padded = "\n" * (line - 1) + text
+        padded = "\n" * (line - 1) + with_database(text)
         code: CodeType = compile(
             padded, str(self._page), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         )
