@@ -670,7 +670,7 @@ ANY_TOKEN = {
 IN_SQLITE = [
     Fault(
         "jobs of groups that are not counted as waiting",
-        said_as(queues_counts=("(where due =", "(where fair is null and due =")),
+        said_as(queues_queued=("(where j.due =", "(where j.fair is null and j.due =")),
         ("test_jobs_without_a_due_time_are_counted_as_waiting",),
     ),
     Fault(

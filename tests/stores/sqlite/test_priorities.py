@@ -39,11 +39,14 @@ async def test_jobs_of_all_priorities_start_in_order(tmp_path: Path, ageing: Wai
         ]
     )
     await clock.tick(8 * MINUTE)
+    order = [id for _, _, wait, _, id in sorted(ranked) if wait <= 8 * MINUTE]
+    for id in random.sample(order, 12):
+        assert await store.ahead(id) == order.index(id)
     started = list[str]()
     while claims := (await store.claim([QUEUE], random.randrange(1, 50), HOUR, "w")).claims:
         started += [claim.id for claim in claims]
     await store.close()
-    assert started == [id for _, _, wait, _, id in sorted(ranked) if wait <= 8 * MINUTE]
+    assert started == order
 
 
 async def test_a_job_beyond_all_priorities_is_set_aside(tmp_path: Path) -> None:

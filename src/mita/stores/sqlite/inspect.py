@@ -83,15 +83,11 @@ def _queues(context: SqliteContext) -> list[QueueView]:
         }
         for name, paused, text, tat_us in context.rows("queues")
     }
-    for name, state, count, waiting in context.rows("queues_counts"):
+    for name, state, count in context.rows("queues_counts"):
+        counts.setdefault(as_name(name), {})[state] = count
+    for name, ready, oldest, later, waiting in context.rows("queues_queued", now=context.now):
         view = counts.setdefault(as_name(name), {})
-        if state == State.QUEUED:
-            view.update(scheduled=count - waiting, waiting=waiting)
-        else:
-            view[state] = count
-    for name, ready, oldest in context.rows("queues_ready", now=context.now):
-        view = counts[as_name(name)]
-        view.update(ready=ready, scheduled=view["scheduled"] - ready)
+        view.update(ready=ready, scheduled=later - waiting, waiting=waiting)
         view["oldest"] = None if oldest is None else context.now - as_moment(oldest)
     return [QueueView(name=name, **view) for name, view in sorted(counts.items())]
 
@@ -167,13 +163,14 @@ def _ahead(context: SqliteContext, id: str, ageing: Wait | None) -> int | None:
     found = context.row("ahead_state", id=id)
     if found is None:
         return None
-    state, due, seq, queue, has_groups = found
+    state, queue, priority, due, seq, has_groups = found
     if state == State.BLOCKED:
         return int(context.value("ahead_blocked", id=id))
     if state == State.QUEUED and isinstance(due, int) and due <= context.now:
         if has_groups:
             return turns.ahead(context, queue, seq, ageing)
-        return int(context.value("ahead_ready", id=id, now=context.now, ageing=ageing))
+        which = {"queue": queue, "priority": priority, "due": due, "seq": seq}
+        return int(context.value("ahead_ready", now=context.now, ageing=ageing, **which))
     return None
 
 
