@@ -103,7 +103,7 @@ class Executor(HeldRuns):
                 self._run_own_or_leave(claim, deadline)
             elif len(claim.id) > LONGEST_PLAIN_ID_CHARACTERS and (place := place_of(claim)):
                 execution = Execution(claim, task, self._runs, deadline, now)
-                if self.flows.is_ready(claim, place):
+                if self.flows.is_ready(execution, place):
                     fresh.append(execution)
                     continue
                 self.held.add(execution)

@@ -13,16 +13,17 @@ from msgspec.structs import replace
 
 from mita.errors import LeaseLost, StoreError
 from mita.flows.arrivals import ArrivalCollector
-from mita.flows.own_jobs import OwnTools, look_again, run_own_job
+from mita.flows.own_jobs import OWN_JOB_SUCCEEDED, OwnTools, look_again, run_own_job
 from mita.flows.runs import (
     ReadyStep,
-    ToldHere,
     conclude_settled,
     conclude_skipped,
     prepared,
     tell_before_settling,
+    told_here,
     told_with_settlement,
 )
+from mita.flows.told_here import ToldHere
 from mita.model.ending import STORE_AWAY, Ending, Interrupted, Raised
 from mita.model.flow import Arrival, FlowPlace
 from mita.model.job import Claim, State
@@ -70,11 +71,20 @@ class FlowRuns:
 
     # ------------------------------------------------------------ before a run
 
-    def is_ready(self, claim: Claim, place: FlowPlace) -> bool:
-        """Whether a step can run at once: it needs nothing of others, and this is its first
-        run."""
+    def is_ready(self, execution: Execution, place: FlowPlace) -> bool:
+        """Whether a step can run at once: this is its first run, and it needs nothing of others, or
+        what it needs was told here. Then it has its arguments."""
         self.is_used = True
-        return not (place.needs or claim.crashes or claim.interruptions)
+        claim = execution.claim
+        if claim.crashes or claim.interruptions:
+            return False
+        if not place.needs:
+            return True
+        ready = told_here(claim, place, self._here)
+        if not isinstance(ready, ReadyStep):
+            return False
+        execution.claim, execution.after = ready.claim, ready.after
+        return True
 
     def prepare(self, execution: Execution, place: FlowPlace) -> None:
         """Read what the run of a step needs, and start it."""
@@ -95,7 +105,11 @@ class FlowRuns:
     def run_own(self, claim: Claim, deadline: float) -> None:
         """Run a job of a flow that runs no code of the user."""
         self.is_used = True
-        self._begin(self._run_own(claim, deadline))
+        if claim.task == FLOW_TASK and self._here.all_succeeded(claim):
+            verdict = judge(claim, OWN_JOB_SUCCEEDED, self._context.retention, random.random())
+            self._settle(Settlement(claim, verdict))
+        else:
+            self._begin(self._run_own(claim, deadline))
 
     async def _run_own(self, claim: Claim, deadline: float, *, apart: bool = False) -> None:
         """`apart`: what a gathering job tells is told before it is settled, on any store."""

@@ -11,13 +11,13 @@ from mita.flows.ended import is_step, place_of
 from mita.flows.own_jobs import OwnTools, run_own_job
 from mita.flows.runs import (
     ReadyStep,
-    ToldHere,
     conclude_settled,
     conclude_skipped,
     prepared,
     tell_before_settling,
     with_added,
 )
+from mita.flows.told_here import ToldHere
 from mita.model.ending import Ending, Unknown
 from mita.model.job import Claim
 from mita.model.outcome import Settlement, Verdict

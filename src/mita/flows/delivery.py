@@ -17,6 +17,7 @@ from mita.rules.flow import (
     CHILD,
     GATHER_TASK,
     NO_RESULT,
+    ONE_SUCCESS,
     UNREADABLE_VALUE,
     ChildOutcome,
     Told,
@@ -39,13 +40,13 @@ from mita.rules.flow import (
 from .arrivals import PARALLEL_CALLS, arrive
 from .cancels import cancel_dependants
 from .ended import EndedJob
+from .told_here import ToldHere
 
 STORED = "stored"  # the sender of the arrival that says that the whole flow is stored
 # Until a flow of many steps looks after one that was retried: each step that is retried moves that,
 # so it looks once, after the last of them. The more steps it has, the longer it takes.
 LARGE_FLOW_WAIT: Wait = SECOND
 STEPS_READ_IN_1_MS = 10
-_ONE_MORE = pack_told(told_to_counter(0, State.SUCCEEDED))  # what a counter is told of a success
 
 
 # ---------------------------------------------------------------- before a job is settled
@@ -58,23 +59,28 @@ def arrivals_with_settlement(job: EndedJob) -> tuple[Arrival, ...]:
     counter = job.place.counter
     if counter is not None:
         receiver = step_id(job.place.flow, counter.first)
-        arrivals.append(Arrival(counter.queue, receiver, job.id, _ONE_MORE, counter.needs))
+        arrivals.append(Arrival(counter.queue, receiver, job.id, ONE_SUCCESS, counter.needs))
     return tuple(arrivals)
 
 
-def _to_dependants(job: EndedJob) -> list[Arrival]:
-    return [
-        arrival for to in job.place.dependants for arrival in _arrivals(job, to, _told(job, to))
-    ]
+def _to_dependants(job: EndedJob, kept: bytes | None = None) -> list[Arrival]:
+    """What a job that succeeds tells its dependants. The first of them also gets `kept`."""
+    arrivals: list[Arrival] = []
+    for to in job.place.dependants:
+        told = _told(job, to)
+        if kept is not None and not arrivals:
+            first, *others = _arrivals(job, to, told)
+            value = pack_told(replace(told, kept=kept))
+            arrivals += (Arrival(first.queue, first.receiver, job.id, value, first.needs), *others)
+        else:
+            arrivals += _arrivals(job, to, told)
+    return arrivals
 
 
 def success_arrivals(job: EndedJob) -> list[Arrival]:
     """What a job that is about to succeed tells its dependants. The first of them also keeps its
     result, in case its worker dies before it is settled."""
-    arrivals = _to_dependants(job)
-    if arrivals:
-        told = replace(read_told(arrivals[0].value), kept=job.result or NO_RESULT)
-        arrivals[0] = replace(arrivals[0], value=pack_told(told))
+    arrivals = _to_dependants(job, kept=job.result or NO_RESULT)
     return [*arrivals, *addition_arrivals(job.id, job.addition, job.span)]
 
 
@@ -83,12 +89,12 @@ def _told(job: EndedJob, to: Dependants) -> Told:
     return replace(told, spans=(job.span,)) if job.span else told
 
 
-def _arrivals(job: EndedJob, to: Dependants, told: Told) -> Iterable[Arrival]:
+def _arrivals(job: EndedJob, to: Dependants, told: Told) -> list[Arrival]:
     value = pack_told(told)
-    return (
+    return [
         Arrival(to.queue, receiver, job.id, value, to.needs)
         for receiver in receivers(job.place.flow, to)
-    )
+    ]
 
 
 def addition_arrivals(adder: str, addition: Addition | None, span: bytes = b"") -> list[Arrival]:
@@ -170,26 +176,25 @@ async def conclude(
     ended: Iterable[EndedJob],
     keep: Wait,
     counted_before: list[EndedJob] | None = None,
-    *,
-    successes_are_told: bool = False,
+    here: ToldHere | None = None,
 ) -> list[Amended]:
     """Tell everything that follows from the end of these jobs: their counters, their dependants,
     and the jobs that are cancelled because of it. `keep` is how long cancelled jobs are kept.
     Returns what was cancelled. It may be called again at any time: what is done stays done. Jobs of
-    whose end their counters knew are added to `counted_before`. `successes_are_told`: the jobs that
-    succeeded have told their dependants and parents before they were settled.
+    whose end their counters knew are added to `counted_before`. `here`, what this process has told,
+    is given if the jobs that succeeded have told their dependants and parents before they were
+    settled.
 
     The counters come last. A flow looks after the steps that its counters do not know, so it finds
     what a process that dies in here leaves undone."""
     todo, cancelled = list(ended), list[Amended]()
     seen = {job.id for job in todo}
     while todo:
-        is_told = successes_are_told
-        untold = [job for job in todo if not (is_told and job.state is State.SUCCEEDED)]
+        untold = [job for job in todo if here is None or job.state is not State.SUCCEEDED]
         await arrive(store, [arrival for job in untold for arrival in _after(job)])
         await tell_parents(store, untold)
         stopped = await cancel_dependants(store, todo, keep, cancelled, seen)
-        known = await tell_counters(store, todo)
+        known = await tell_counters(store, todo, here)
         if counted_before is not None:
             counted_before += known
         todo = stopped
@@ -197,12 +202,12 @@ async def conclude(
 
 
 async def conclude_and_wake(
-    store: Store, ended: Iterable[EndedJob], keep: Wait, *, successes_are_told: bool = False
+    store: Store, ended: Iterable[EndedJob], keep: Wait, here: ToldHere | None = None
 ) -> list[Amended]:
     """`conclude`, and let the flows look again whose counters knew of an end before: a step that
     was retried has ended another time."""
     again: list[EndedJob] = []
-    cancelled = await conclude(store, ended, keep, again, successes_are_told=successes_are_told)
+    cancelled = await conclude(store, ended, keep, again, here)
     if again:
         await tell_retried(store, again)
     return cancelled
@@ -239,13 +244,20 @@ def _after(job: EndedJob) -> Iterable[Arrival]:
     yield from addition_arrivals(job.id, job.addition, job.span)
 
 
-async def tell_counters(store: Store, jobs: Iterable[EndedJob]) -> list[EndedJob]:
-    """Tell the counters of flows that these steps have ended. Returns the steps of whose end their
-    counters knew."""
+async def tell_counters(
+    store: Store, jobs: Iterable[EndedJob], here: ToldHere | None = None
+) -> list[EndedJob]:
+    """Tell the counters of flows that these steps have ended, and remember that `here`. Returns the
+    steps of whose end their counters knew."""
     counted = [(job, arrival) for job in jobs for arrival in await counter_arrivals(store, job)]
     answers = await arrive(store, [arrival for _, arrival in counted])
-    told = zip(counted, answers, strict=True)
-    return [job for (job, _), answer in told if answer is not Answer.DONE]
+    known: list[EndedJob] = []
+    for (job, arrival), answer in zip(counted, answers, strict=True):
+        if answer is not Answer.DONE:
+            known.append(job)
+        elif here is not None:
+            here.remember(arrival)
+    return known
 
 
 async def counter_arrivals(store: Store, job: EndedJob) -> list[Arrival]:

@@ -43,7 +43,7 @@ from .ended import place_of
 from .patrol import Patrol, find_all, find_steps, state_of
 from .runs import TOO_EARLY_WAIT
 
-_NOTHING = Returned(msgspec.msgpack.encode(None))
+OWN_JOB_SUCCEEDED = Returned(msgspec.msgpack.encode(None))
 
 
 class OwnTools(Struct):
@@ -88,7 +88,7 @@ async def _gather(tools: OwnTools, claim: Claim, place: FlowPlace) -> Ending:
         for receiver in receivers(place.flow, to)
     ]
     await (arrive(tools.store, arrivals) if tools.tell is None else tools.tell(arrivals))
-    return _NOTHING
+    return OWN_JOB_SUCCEEDED
 
 
 # ---------------------------------------------------------------- the flow itself
@@ -105,7 +105,7 @@ async def _flow(tools: OwnTools, claim: Claim, place: FlowPlace) -> Ending:
     is_stored = spec.in_transaction or f"{ARRIVAL}{STORED}" in values
     if place.adder is not None and not is_stored:
         if not await stands(store, claim.id, spec, place.adder):
-            return _NOTHING
+            return OWN_JOB_SUCCEEDED
         return _later(claim)
     rest = await patrol.run(values, is_stored=is_stored)
     if rest is not None:
@@ -156,7 +156,7 @@ async def _end(
         failed = sorted(number for number, state in states.items() if state is State.FAILED)
         return Raised(f"FlowFailed: {_failures(failed, roots)}", final=True)
     if State.CANCELLED not in every:
-        return _NOTHING
+        return OWN_JOB_SUCCEEDED
     error = await patrol.failed_gathering()
     return Stopped() if error is None else Raised(f"FlowFailed: {error}", final=True)
 

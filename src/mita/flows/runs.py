@@ -1,6 +1,6 @@
 """The runs of a flow's steps: what happens before a run, before it is settled, and after that."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,13 +9,13 @@ from mita.errors import Rejected
 from mita.events import Emit
 from mita.events.signals import Amended, ignore_signal
 from mita.model.ending import Ending, Raised, Returned, Suspended, Unreadable
-from mita.model.flow import Arrival, FlowPlace
+from mita.model.flow import FlowPlace
 from mita.model.job import Claim, State
 from mita.model.outcome import Answer, Busy, Settlement
 from mita.model.time import HOUR, SECOND, Wait, When
 from mita.ports.store import Can, Store
 from mita.rules.durable import ARRIVAL
-from mita.rules.flow import GATHER_TASK, UNREADABLE_VALUE, read_told, together
+from mita.rules.flow import UNREADABLE_VALUE, read_told, together
 from mita.rules.judge import LOCKED_WAIT_MS, Retention, first_line, judge
 from mita.rules.readable import unreadable
 from mita.rules.sealed import is_locked
@@ -35,6 +35,7 @@ from .delivery import (
     told_before,
 )
 from .ended import EndedJob, ended_job, is_step, place_of
+from .told_here import ToldHere
 
 # Until a step looks again that was started too early. The last arrival may come while it is being
 # put back, and would not wake it.
@@ -44,51 +45,6 @@ TOO_EARLY_WAIT: Wait = 30 * SECOND
 # A step that succeeded is kept so long at least: longer than the longest time between two patrols
 # of a flow.
 STEP_RETENTION: Wait = HOUR
-
-
-REMEMBERED_ARRIVALS, REMEMBERED_BYTES = 1000, 10_000  # and the bytes of each
-
-
-class ToldHere:
-    """What this process has told, so that it does not read or tell it again.
-
-    `values` are what jobs with one predecessor were told, by their ids: no other job tells them
-    anything, so their own runs need not read it. `counted` are the steps that have told their
-    counter before they were settled, and whether that was the first time."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, bytes] = {}
-        self.counted: dict[str, bool] = {}
-
-    def settled(self, written: Iterable[Settlement], untold: Collection[Arrival]) -> None:
-        """These settlements were written, and what they tell with them was told, but for
-        `untold`."""
-        before = {(arrival.sender, arrival.receiver) for arrival in untold}
-        for one in written:
-            if not one.arrivals:
-                continue
-            is_first = True
-            if before and one.claim.task != GATHER_TASK:
-                last = one.arrivals[-1]  # it is for the counter
-                is_first = (last.sender, last.receiver) not in before
-            self.counted[one.claim.id] = is_first
-            for arrival in one.arrivals:
-                if arrival.needs == 1 and (arrival.sender, arrival.receiver) not in before:
-                    self.remember(arrival)
-
-    def has_ended(self, settlement: Settlement) -> bool:
-        """Whether this step has told everything that it has to tell, with its settlement."""
-        if settlement.arrivals and self.counted.get(settlement.claim.id):
-            del self.counted[settlement.claim.id]
-            return True
-        return False
-
-    def remember(self, arrival: Arrival) -> None:
-        """Keep what was told, for a while."""
-        if arrival.needs == 1 and len(arrival.value) <= REMEMBERED_BYTES:
-            if len(self.values) >= REMEMBERED_ARRIVALS:
-                del self.values[next(iter(self.values))]
-            self.values[arrival.receiver] = arrival.value
 
 
 class ReadyStep(Struct, frozen=True):
@@ -111,8 +67,20 @@ async def prepared(
             return returned
     if not place.needs:
         return ReadyStep(claim)
-    known = here.values.pop(claim.id, None) if here is not None and place.needs == 1 else None
-    values = await store.once_values(claim.id) if known is None else {ARRIVAL: known}
+    if here is not None and (known := told_here(claim, place, here)) is not None:
+        return known
+    return _with_told(claim, place, await store.once_values(claim.id))
+
+
+def told_here(claim: Claim, place: FlowPlace, here: ToldHere) -> ReadyStep | Ending | None:
+    """`prepared`, for a step that was told in this process all that it waits for; None if it was
+    not, or if that is not known any more."""
+    known = here.take(claim.id) if place.needs == 1 else None
+    return None if known is None else _with_told(claim, place, {ARRIVAL: known})
+
+
+def _with_told(claim: Claim, place: FlowPlace, values: Mapping[str, bytes]) -> ReadyStep | Ending:
+    """A step with what it was told. `values` are its once values."""
     try:
         told_to_me = [
             read_told(value) for name, value in values.items() if name.startswith(ARRIVAL)
@@ -178,9 +146,7 @@ def told_with_settlement(settlement: Settlement) -> Settlement | None:
         return None
     if settlement.added is not None or settlement.was_cancelled:
         return None
-    job = EndedJob(claim.id, place, claim.task, verdict.state, verdict.result)
-    if settlement.span:
-        job = replace(job, span=settlement.span)
+    job = EndedJob(claim.id, place, claim.task, verdict.state, verdict.result, span=settlement.span)
     keep = max(verdict.keep, STEP_RETENTION)
     return replace(
         settlement,
@@ -206,8 +172,10 @@ async def _tell(store: Store, jobs: Sequence[EndedJob], here: ToldHere | None) -
     for arrival, answer in zip(arrivals, answers, strict=False):
         if answer is Answer.DONE:
             here.remember(arrival)
-    for (id, _), answer in zip(counted, answers[len(arrivals) :], strict=True):
+    for (id, arrival), answer in zip(counted, answers[len(arrivals) :], strict=True):
         here.counted[id] = answer is Answer.DONE
+        if answer is Answer.DONE:
+            here.remember(arrival)
 
 
 def _is_counted_early(job: EndedJob) -> bool:
@@ -275,9 +243,7 @@ async def conclude_settled(
         await tell_retried(store, again)
     cancelled: list[Amended] = []
     if rest := [job for job in ended if known.get(job.id) is None]:
-        cancelled = await conclude_and_wake(
-            store, rest, keep.failed, successes_are_told=here is not None
-        )
+        cancelled = await conclude_and_wake(store, rest, keep.failed, here)
     for one, took_it in zip(settlements, took, strict=True):
         # only a job that was put back has waited for a child
         if took_it and one.was_cancelled and one.claim.reschedules:

@@ -99,6 +99,11 @@ read_told = msgspec.msgpack.Decoder(Told).decode
 UNREADABLE_VALUE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
+# what a step tells the counter of its flow if it has succeeded
+_SUCCESS = Told(succeeded=1)
+ONE_SUCCESS = _pack(_SUCCESS)
+
+
 def pack_told(told: Told) -> bytes:
     """The value of an arrival."""
     return _pack(told)
@@ -215,7 +220,7 @@ def patrol_wait(age: Wait, steps: int = 0) -> Wait:
 def told_by_sender(values: Mapping[str, bytes]) -> dict[str, Told]:
     """What others have told a job, by sender. `values` are the once values of the job."""
     return {
-        name.removeprefix(ARRIVAL): read_told(value)
+        name.removeprefix(ARRIVAL): _SUCCESS if value == ONE_SUCCESS else read_told(value)
         for name, value in values.items()
         if name.startswith(ARRIVAL) and value
     }
@@ -261,13 +266,16 @@ def told_of_addition(id: str, state: State) -> Told:
 def together(told: Iterable[Told]) -> Told:
     """What several jobs have told, as one: results in the order of their places."""
     ordered = sorted(told, key=lambda one: one.place)
+    if len(ordered) == 1 and ordered[0].kept is None:
+        return ordered[0]
+    others = [one for one in ordered if one is not _SUCCESS]  # most jobs say only that
     return Told(
         ordered[0].place if ordered else 0,
-        tuple(result for one in ordered for result in one.results),
-        tuple(ended for one in ordered for ended in one.ended),
-        sum(one.succeeded for one in ordered),
-        tuple(sorted(number for one in ordered for number in one.failed)),
-        tuple(sorted(number for one in ordered for number in one.cancelled)),
-        additions=tuple(id for one in ordered for id in one.additions),
-        spans=tuple(span for one in ordered for span in one.spans)[:MOST_SPANS],
+        tuple([result for one in others for result in one.results]),
+        tuple([ended for one in others for ended in one.ended]),
+        len(ordered) - len(others) + sum([one.succeeded for one in others]),
+        tuple(sorted([number for one in others for number in one.failed])),
+        tuple(sorted([number for one in others for number in one.cancelled])),
+        additions=tuple([id for one in others for id in one.additions]),
+        spans=tuple([span for one in others for span in one.spans])[:MOST_SPANS],
     )

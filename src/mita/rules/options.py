@@ -41,11 +41,13 @@ def may_come_too_late(packed: bytes) -> bool:
 
 def _are_sound(options: JobOptions) -> bool:
     """Whether all lengths of time are within bounds; NaN is not."""
-    lengths = (options.timeout, options.expires, options.deadline)
     most = options.max_reschedules
-    return (most is None or most >= 1) and all(
-        length is None or 0 < length * SECOND <= LONGEST for length in lengths
-    )
+    if most is not None and most < 1:
+        return False
+    for length in (options.timeout, options.expires, options.deadline):
+        if length is not None and not 0 < length * SECOND <= LONGEST:
+            return False
+    return True
 
 
 def with_first_due(packed: bytes, due: Moment) -> bytes:
