@@ -146,6 +146,14 @@ class _SettlementGroups:
         moment = when.wait if when.at is None else when.at
         arguments += (claim.ref, moment, verdict.note, verdict.error or "", verdict.failure)
 
+    def add_keyed(self, position: int, claim: Claim, verdict: Verdict) -> None:
+        """A plain success of a job with one key (see `_has_one_key`)."""
+        key = claim.queue, "keyed", verdict.told
+        found = self._lists.get((key, claim.token))
+        positions, arguments = found or self._begun(key, claim.token, pack_verdict(verdict), 0)
+        positions.append(position)
+        arguments += (claim.ref, claim.resource or claim.gates[0].key)
+
     def add(self, position: int, claim: Claim, verdict: Verdict) -> None:
         """Any other settlement."""
         key = claim.queue, "each"
@@ -164,7 +172,7 @@ class _SettlementGroups:
 
     def as_args(self) -> tuple[list[int], list[Any]]:
         """The position of each settlement in the order of the arguments, and the arguments."""
-        special = sum(key[1] in ("each", "back") for key in self._groups)
+        special = sum(key[1] in ("each", "back", "keyed") for key in self._groups)
         args: list[Any] = [len(self._groups), special]
         order: list[int] = []
         for group in self._groups.values():
@@ -205,11 +213,19 @@ def _grouped(
                 arguments += (claim.ref, verdict.result)
             else:
                 arguments.append(claim.id)
+        elif simple and not verdict.keep and _has_one_key(claim):
+            groups.add_keyed(position, claim, verdict)
         elif verdict.when is not None and not twice and _goes_back(claim, verdict):
             groups.add_back(position, claim, verdict, verdict.when)
         else:
             groups.add(position, claim, verdict)
     return groups.as_args()
+
+
+def _has_one_key(claim: Claim) -> bool:
+    """Whether a job has one resource key or one gate, and nothing else that its end must change."""
+    keys = len(claim.gates) + (claim.resource is not None)
+    return keys == 1 and claim.unique is None and claim.ref is not None
 
 
 def _goes_back(claim: Claim, verdict: Verdict) -> bool:

@@ -5,7 +5,8 @@
 --       6 number of queues to claim from  7 number of jobs that may be looked at
 --       8 name of the calling store  9 number of this call, '' without settlements
 --       10 ageing, '' if priorities are strict
---       11 number of groups of settlements  12 how many of these are of kind 'each' or 'back'
+--       11 number of groups of settlements  12 how many of these are not of the first two
+--       kinds
 --       then for each group: number of its queue, kind, verdict, keep, number of tokens, each token
 --       and the number of its items, number of items, items
 --       kinds: forgotten (id), kept (handle, result), each (id, token, verdict, '+' result or ''),
@@ -35,12 +36,16 @@ rare = function()
 -- include resource_keys
 -- include start_one
 -- include restart
+-- include keyed_starts
 -- include settle_one
 -- include settle_back
+-- include keyed_ends
 -- include ranked_claim
   made_rare = {
     start_or_block = start_or_block, restart = restart, read_progress = read_progress,
     settle_one = settle_one, settle_each = settle_each, settle_back = settle_back,
+    settle_keyed = settle_keyed, start_keyed = start_keyed, write_keys = write_keys,
+    new_key_writes = new_key_writes,
     end_holds = end_holds, open_rates = open_rates, enter_wakes = enter_wakes, gates = gates,
     ranked = ranked, busy = busy, check_types = check_types, check_used_types = check_used_types,
     check_flow_types = check_flow_types, check_group_types = check_group_types,
@@ -72,6 +77,8 @@ for _ = 1, tonumber(ARGV[11]) do
     late, width = settle_kept(q, tokens, from, n, verdict, keep, now), 2
   elseif kind == 'back' then
     late, width = rare().settle_back(q, tokens, from, n, verdict, now), 5
+  elseif kind == 'keyed' then
+    late, width = rare().settle_keyed(q, tokens, from, n, verdict, now), 2
   else
     late, width = rare().settle_each(q, from, n, now), 4
   end
@@ -83,7 +90,7 @@ local limit = tonumber(ARGV[5])
 local c = {
   now = now, worker = ARGV[3], lease = plain(now + tonumber(ARGV[4])), moment = plain(now),
   limit = limit, left = limit, looked_at = CALL_ITEMS - tonumber(ARGV[7]), fixed = {}, touched = {},
-  unread = {}, unread_ids = {},
+  unread = {}, unread_ids = {}, turned_away = 0,
   ageing = tonumber(ARGV[10]),
 }
 local first = untouched()

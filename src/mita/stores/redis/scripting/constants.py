@@ -63,6 +63,7 @@ SIZES = {
 ENUMS = (State, DisplayState, Asked, WhenBusy, TimelineKind, Answer, Held, RepeatState)
 NUMBERS = {
     "CALL_ITEMS": CALL_ITEMS,
+    "ENOUGH_STARTS": 32,  # a claim that has started and turned away so many looks no further
     "WOKEN_KEYS": 200,  # the most keys with a rate that one call wakes; the next call goes on
     "TIMELINE_LINES": TIMELINE_LINES,
     "LATEST": LATEST,  # the due time of a job that waits for others or for a signal

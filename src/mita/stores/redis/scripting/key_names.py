@@ -196,7 +196,7 @@ local function queue_of(root)
   return setmetatable({{
     root = root, name = root:match('{{(.*)}}$'), types_checked = false, flow_types_checked = false,
     shared_lives = false, places = false, touched_keys = false, virtual = false,
-    changed_levels = false, priorities = false,
+    changed_levels = false, priorities = false, holder_counts = false,
   }}, {{ __index = queue_key }})
 end
 

@@ -3,7 +3,7 @@
 -- `c` is the claim call: `now`, `moment` and `lease` (now and the end of the lease as text, because
 -- numbers are slow to pass to a command; the moment is also the token of every first run),
 -- `ageing` (nil: priorities are strict), `worker`, `limit`, `left` (how many jobs are still
--- wanted), `looked_at` (how many were met),
+-- wanted), `looked_at` (how many were met), `turned_away` (how many of them wait for a key now),
 -- `first_live` (the live part of every first run), and the answer so far: `fixed` (fixed parts) and
 -- `touched` (position, live part and progress of the jobs that are not on their first run).
 
@@ -103,14 +103,20 @@ local function has_gates(flag) return flag and (flag % 2 == 1 or flag % 8 >= 4) 
 -- all). Returns how many of them were such jobs.
 local function start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
   local given, before, first_ids, first_runs, skipped = c.fixed, #c.fixed, {}, {}, 0
-  local new_lives, leases, byte = {}, {}, string.byte
+  local new_lives, leases, byte, keyed = {}, {}, string.byte, nil
   for i = 1, #handles do
     local part, live, handle = fixed[i], lives[i], handles[i]
     local flag = byte(handle, FLAG_AT)
     if removed > 0 and (not of_list or of_list[i]) and is_removed(handle, part, live) then
       skipped = skipped + 1
     elseif part and flag ~= PLAIN_FLAG and has_gates(flag) then
-      rare().start_or_block(q, c, ids[i], part, live, handle, new_lives, leases)
+      local r, id = rare(), ids[i]
+      keyed = keyed or r.new_key_writes()
+      if not r.start_keyed(q, c, id, part, live, handle, flag, keyed, new_lives, leases) then
+        r.write_keys(q, keyed)
+        keyed = nil
+        r.start_or_block(q, c, id, part, live, handle, new_lives, leases)
+      end
     elseif part and live then
       rare().restart(q, c, ids[i], part, live, handle, new_lives, leases)
     elseif part then
@@ -123,6 +129,7 @@ local function start_jobs(q, c, handles, ids, fixed, lives, removed, of_list)
     call('HSET', q.live, unpack(new_lives))
     call('ZADD', q.lease, unpack(leases))
   end
+  if keyed then rare().write_keys(q, keyed) end
   if #c.unread > 0 then rare().read_progress(q, c) end
   local started = #given - before
   c.left = c.left - started
@@ -167,6 +174,12 @@ end
 -- How many more jobs of this queue the call may start.
 local function wanted(q, c) return q.places and math.min(c.left, q.places) or c.left end
 
+-- Whether a claim has started some jobs and turned more away. Then their keys are busy with other
+-- runs, and to look at more jobs would only block them: the next claim goes on.
+local function has_enough(c)
+  return c.turned_away >= ENOUGH_STARTS and #c.fixed >= ENOUGH_STARTS
+end
+
 -- include claim_alone
 
 -- Claim from one queue, the highest priority first. Then `q.next_due` says for each priority when
@@ -176,7 +189,7 @@ local function claim(q, c)
   if c.ageing and #q.used > 1 then return rare().ranked().claim(q, c) end
   for _, priority in ipairs(used_priorities(q)) do
     local empty = not q.first_due[priority]
-    while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS do
+    while not empty and wanted(q, c) > 0 and c.looked_at < CALL_ITEMS and not has_enough(c) do
       local n = math.min(wanted(q, c), CALL_ITEMS - c.looked_at)
       local met = claim_first(q, c, priority, n)
       c.looked_at = c.looked_at + met

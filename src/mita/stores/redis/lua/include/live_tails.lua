@@ -11,6 +11,7 @@ local function split_live(live)
   local ok, at, state, token, priority, due =
     pcall(cmsgpack.unpack_limit, live, 4, LIVE_START_BYTES)
   if not ok or not is_number(token) or (due and not is_number(due)) then return nil end
+  if priority and not is_priority(priority) then return nil end
   return state, token, priority, due, live:sub(at + 1)
 end
 

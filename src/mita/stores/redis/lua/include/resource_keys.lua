@@ -26,6 +26,7 @@ end
 
 local function take_key(q, r, key)
   call('SADD', q.holders .. key, r.handle)
+  if q.holder_counts then q.holder_counts[key] = nil end
   call('SADD', q.held, key)
   if q.flow ~= '' then touch_key(q, key) end
 end

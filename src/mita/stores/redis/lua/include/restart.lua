@@ -3,14 +3,20 @@
 
 -- include live_tails
 
--- Start one job. Appends to `lives` and `leases` what is to be written. `read_progress` reads the
--- progress of all of them at the end.
-local function restart(q, c, id, fixed, live, handle, lives, leases)
+-- A function of a live part: the tail that its job has while it runs, and whether it has extras
+-- (see live_tails).
+local function running_tail(c)
   c.running_tail = c.running_tail or by_tail(function(r)
     r.worker, r.started = c.worker, c.now
     return { tail = tail_of(r), extras = r.extras }
   end)
-  local found, state, last, priority, due = c.running_tail(live)
+  return c.running_tail
+end
+
+-- Start one job. Appends to `lives` and `leases` what is to be written. `read_progress` reads the
+-- progress of all of them at the end.
+local function restart(q, c, id, fixed, live, handle, lives, leases)
+  local found, state, last, priority, due = running_tail(c)(live)
   if not found or state ~= State.QUEUED or not priority or not due then
     return start_or_block(q, c, id, fixed, live, handle, lives, leases)
   end

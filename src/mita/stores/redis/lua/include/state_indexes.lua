@@ -40,6 +40,7 @@ end
 local function free_key(q, r, key)
   local holders = q.holders .. key
   call('SREM', holders, r.handle)
+  if q.holder_counts then q.holder_counts[key] = nil end
   if call('EXISTS', holders) == 0 then call('SREM', q.held, key) end
   if q.flow ~= '' then touch_key(q, key) end
 end
