@@ -15,6 +15,7 @@ from mita.model.time import MINUTE, SECOND, When
 from mita.ports.ids import new_ids
 from mita.rules.judge import success
 from mita.stores.sqlite import SqliteStore, settle
+from mita.stores.sqlite.batches import alike
 from mita.testing.contract.clocks import FakeTicker
 
 QUEUE, ROUNDS, JOBS = "q", 12, 60
@@ -102,6 +103,7 @@ async def walked(path: Path, seed: str, ids: Sequence[str]) -> list[Any]:
 async def test_a_batch_ends_as_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: str
 ) -> None:
+    monkeypatch.setattr(alike, "ALIKE_RUNS", 3)
     ids = new_ids(JOBS)
     together = await walked(tmp_path / "together.db", seed, ids)
     monkeypatch.setattr(settle, "_sorted", lambda _: ([], []))

@@ -140,6 +140,12 @@ class SqliteContext(Struct):
             self.run_many("note_many", lines, (self.now, after_run))
             self._fold(line.seq for line in lines)
 
+    def note_alike(self, lines: Sequence[tuple[int, str]], shared: tuple[Any, ...]) -> None:
+        """Add lines that differ only in job and note to timelines, after runs that have ended.
+        `shared`: the time, kind, worker and error of the lines."""
+        self.run_many("note_alike", lines, shared)
+        self._fold(seq for seq, _ in lines)
+
     def _fold(self, seqs: Iterable[int]) -> None:
         """Shorten the timelines of these jobs, to which one line was added (`rules.timeline`)."""
         which = as_json(seqs)

@@ -1,9 +1,9 @@
 """Settling jobs: together where only the job itself changes, one by one where keys are freed or
 something was asked while the job ran."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,7 +18,9 @@ from mita.rules.states import TERMINAL
 from mita.stores.shared.apart import two_halves
 
 from . import once, resources, unique
-from .context import HasThreads, NotedLine, SqliteContext, as_json
+from .batches import alike
+from .batches.alike import EndedRun, SharedEnd
+from .context import HasThreads, SqliteContext, as_json
 from .limits import queue_states
 
 _read_numbers = msgspec.json.Decoder(list[int]).decode
@@ -159,36 +161,23 @@ def _succeed(context: SqliteContext, settlements: list[Settlement]) -> bool:
 
 
 def _settle_others(context: SqliteContext, settlements: list[Settlement]) -> None:
-    """Retries, reschedules, failures: one statement for each step, for all jobs together."""
-    lines = [
-        NotedLine(one.claim.ref, what.event, what.note, what.failure, what.worker)
-        for one in settlements
-        if (what := one.verdict).event
-    ]
-    context.note_many(lines, after_run=True)
-    context.run_many("settle_many", [_others_row(context, one) for one in settlements])
+    """Retries, reschedules, failures: one statement for each step and kind of end."""
+    alike.write(context, _ended_runs(context, settlements))
     context.topics |= {one.claim.queue for one in settlements if one.verdict.state is State.QUEUED}
     unstarted = [one.claim for one in settlements if one.verdict.unstarted]
     if unstarted:
         queue_states.give_back(context, unstarted)
 
 
-def _others_row(context: SqliteContext, settlement: Settlement) -> tuple[Any, ...]:
-    verdict, now = settlement.verdict, context.now
-    ended, due = verdict.state in TERMINAL, _due(context, settlement)
-    return (
-        settlement.claim.ref,
-        verdict.state.value,
-        due.due,
-        verdict.error,
-        verdict.result if verdict.state is State.SUCCEEDED else None,
-        verdict.counts.value if verdict.counts else "",
-        now if verdict.stranded else None,
-        now if ended else None,
-        now + verdict.keep if ended else None,
-        due.fixed,
-        verdict.group if verdict.state is State.FAILED else None,
-    )
+def _ended_runs(
+    context: SqliteContext, settlements: list[Settlement]
+) -> Iterator[tuple[SharedEnd, EndedRun]]:
+    last, shared = None, None
+    for settlement in settlements:
+        verdict, due = settlement.verdict, _due(context, settlement)
+        if shared is None or verdict is not last or shared.due_fixed != due.fixed:
+            last, shared = verdict, alike.shared_end(verdict, context.now, due_fixed=due.fixed)
+        yield shared, EndedRun(settlement.claim.ref, due.due, verdict.note)
 
 
 def _due(context: SqliteContext, settlement: Settlement) -> _Due:

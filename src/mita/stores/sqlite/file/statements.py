@@ -102,6 +102,7 @@ FILLED_IN = {
     ),
     "count_one": _counting(":counts"),
     "count_many": _counting("v.column6"),
+    "count_alike": ", ".join(f"{name} = {name} + ?{9 + at}" for at, name in enumerate(COUNTERS)),
     "repeat_columns": ", ".join(Repeat.__struct_fields__),
     "history_numbers": ", ".join(NUMBERS),
     "history_given": ", ".join(f"json_extract(value, '$[{n}]')" for n in range(4 + len(NUMBERS))),
