@@ -32,9 +32,34 @@ local function free_one_by_one(q, key, handles, now)
   end
 end
 
+-- A function of a job that waits at a key: what `read_key` reads of it, its present priority and
+-- due time, and `queued`, its live part after it was woken. nil if the general path has to look at
+-- it: it has gates or a group, cannot be read, or does not wait there. The key is the last field of
+-- its live part; what is before it is read once for all jobs that have the same.
+local function reader_of_waiting()
+  local known, no_key = {}, cmsgpack.pack(false)
+  return function(handle, fixed, live, key)
+    local flag, id, packed = handle:byte(FLAG_AT), handle:sub(ID_AT), cmsgpack.pack(key)
+    if not fixed or not live or flag >= FIRST_FLOW_FLAG then return nil end
+    local state, token, priority, due, tail = split_live(live)
+    if state ~= State.BLOCKED or not priority or not due then return nil end
+    if tail:sub(-#packed) ~= packed then return nil end
+    local head = tail:sub(1, -#packed - 1)
+    if known[head] == nil then
+      local whole = read_live(live)
+      known[head] = whole and whole.blocked_at == key or false
+    end
+    local ok, r = pcall(read_key, id, fixed, flag)
+    if not known[head] or not ok or r.handle ~= handle then return nil end
+    r.priority, r.due = priority, due
+    r.queued = join_live(State.QUEUED, token, priority, due, head .. no_key)
+    return r
+  end
+end
+
 -- Read the first jobs that wait at these keys: for each key as many as runs with it have ended.
--- Returns for each key such jobs, and whether there are more. The jobs are false if one of them
--- needs the general path: it has gates or a group, cannot be read, or does not wait there.
+-- Returns for each key such jobs, and whether there are more. The jobs are false if the general
+-- path has to look at one of them.
 local function read_waiting(q, keys, ended)
   local handles, ids, key_of, waiting, more = {}, {}, {}, {}, {}
   for _, key in ipairs(keys) do
@@ -48,12 +73,11 @@ local function read_waiting(q, keys, ended)
   end
   if #ids == 0 then return waiting, more end
   local fixed, lives = call('HMGET', q.jobs, unpack(ids)), call('HMGET', q.live, unpack(ids))
+  local read = reader_of_waiting()
   for i, handle in ipairs(handles) do
-    local key, r = key_of[i], fixed[i] and as_record(q, ids[i], fixed[i], lives[i])
-    local waits = r and not r.unreadable and r.state == State.BLOCKED and r.blocked_at == key
-    local is_usual = waits and r.handle == handle and not r.gates and not r.fair
-    local of_key = waiting[key]
-    if of_key and is_usual then of_key[#of_key + 1] = r else waiting[key] = false end
+    local key = key_of[i]
+    local of_key, r = waiting[key], read(handle, fixed[i], lives[i], key)
+    if of_key and r then of_key[#of_key + 1] = r else waiting[key] = false end
   end
   return waiting, more
 end
@@ -73,8 +97,7 @@ end
 local function queue_woken(q, woken)
   local handles, lives, due = {}, {}, {}
   for i, r in ipairs(woken) do
-    r.state, r.blocked_at = State.QUEUED, false
-    handles[i], lives[i * 2 - 1], lives[i * 2] = r.handle, r.id, pack_live(r)
+    handles[i], lives[i * 2 - 1], lives[i * 2] = r.handle, r.id, r.queued
     local members = due[r.priority] or {}
     due[r.priority] = members
     members[#members + 1], members[#members + 2] = plain(r.due), r.handle

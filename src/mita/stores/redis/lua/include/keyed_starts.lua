@@ -12,23 +12,27 @@ local function new_key_writes()
   }
 end
 
--- The key of a job and its conditions; an error if the record cannot be read.
+-- What a fixed part says of the key of its job: `key`, its `limit` or its rate (`gate`), and what
+-- decides where the job waits. An error if the record cannot be read.
 local function read_key(id, fixed, flag)
   local r, at = {}, client_fields_at(fixed)
   read_client_fields(r, fixed, at)
-  local due, priority = struct.unpack(DUE_AND_PRIORITY_FORMAT, fixed, DUE_AT)
-  assert(handle_in(fixed):sub(ID_AT) == id and type(r.task) == 'string')
-  assert(is_priority(priority) and due <= LARGEST_NUMBER)
+  r.id, r.handle = id, handle_in(fixed)
+  r.due, r.priority = struct.unpack(DUE_AND_PRIORITY_FORMAT, fixed, DUE_AT)
+  assert(r.handle:sub(ID_AT) == id and type(r.task) == 'string')
+  assert(is_priority(r.priority) and r.due <= LARGEST_NUMBER)
   assert(is_number(r.limit) and r.limit > 0 and is_number(r.unique_for))
   assert(type(r.when_busy) == 'string' and type(r.unique or '') == 'string')
   if flag % 8 < 4 then
     assert(type(r.resource) == 'string')
-    return r.resource, r.limit, nil
+    r.key = r.resource
+    return r
   end
   read_flow(r, fixed, at)
   assert(#r.gates == 1 and not r.resource and not r.gates[1][2] and r.gates[1][3] > 0)
   local key, _, interval, burst = unpack(r.gates[1])
-  return key, nil, { key = key, interval = interval, burst = burst }
+  r.key, r.gate = key, { key = key, interval = interval, burst = burst }
+  return r
 end
 
 local function holder_count(q, key)
@@ -61,17 +65,45 @@ local function live_at_start(c, id, live)
   return row[2], row, found.extras
 end
 
+-- The live part of a job that has to wait for the first time. The key is its last field; what is
+-- before it is the same for all of them.
+local function first_live_waiting(c, r)
+  if not c.waiting_tail then
+    local first = untouched()
+    first.busy, first.extras = first.busy + 1, true
+    c.waiting_tail, c.first_token = tail_of(first):sub(1, -2), first.token
+  end
+  local tail = c.waiting_tail .. cmsgpack.pack(r.key)
+  return join_live(State.BLOCKED, c.first_token, r.priority, r.due, tail)
+end
+
+-- The same for a job that has run or waited before. It also gets the priority and the due time that
+-- it has now. nil if it cannot be read.
+local function later_live_waiting(q, r, fixed, live)
+  local whole = as_record(q, r.id, fixed, live)
+  if whole.unreadable then return nil end
+  whole.busy, whole.extras = whole.busy + 1, true
+  whole.state, whole.blocked_at = State.BLOCKED, r.key
+  r.priority, r.due = whole.priority, whole.due
+  return pack_live(whole)
+end
+
 -- A job has to wait at its key. Returns false if its busy policy says something else.
-local function wait_at(q, c, id, fixed, live, key, w)
-  local r = as_record(q, id, fixed, live)
-  if r.unreadable or r.when_busy ~= WhenBusy.WAIT then return false end
-  c.wait_policy = c.wait_policy or (BUSY_POLICIES)[WhenBusy.WAIT]
-  r.busy = r.busy + 1
-  busy[#busy + 1] = { q.name, id, r.task, 0, 0, 0 }
-  note(q, r, c.now, c.wait_policy.line, key .. BUSY_NOTE)
-  r.state, r.blocked_at = c.wait_policy.state, key
-  local m, members = #w.lives, w.waiting[key] or {}
-  w.lives[m + 1], w.lives[m + 2] = id, pack_live(r)
+local function wait_at(q, c, r, fixed, live, w)
+  if r.when_busy ~= WhenBusy.WAIT then return false end
+  local waiting
+  if live then
+    waiting = later_live_waiting(q, r, fixed, live)
+  else
+    waiting = first_live_waiting(c, r)
+  end
+  if not waiting then return false end
+  c.wait_line = c.wait_line or (BUSY_POLICIES)[WhenBusy.WAIT].line
+  busy[#busy + 1] = { q.name, r.id, r.task, 0, 0, 0 }
+  local key, m = r.key, #w.lives
+  note(q, r, c.now, c.wait_line, key .. BUSY_NOTE)
+  local members = w.waiting[key] or {}
+  w.lives[m + 1], w.lives[m + 2] = r.id, waiting
   w.blocked[m + 1], w.blocked[m + 2] = '0', r.handle
   if #members == 0 then w.waiting[key], w.waited[#w.waited + 1] = members, key end
   members[#members + 1], members[#members + 2] = plain(waiting_score(r)), r.handle
@@ -83,15 +115,16 @@ end
 -- has to look at it.
 local function start_keyed(q, c, id, fixed, live, handle, flag, w, lives, leases)
   if q.has_holds or (q.flow ~= '' and uses(q, KEY_LIMITS)) then return false end
-  local ok, key, limit, gate = pcall(read_key, id, fixed, flag)
+  local ok, r = pcall(read_key, id, fixed, flag)
   if not ok then return false end
+  local key = r.key
   local its_live, row, has_extras = live_at_start(c, id, live)
   if not its_live then return false end
-  if gate then
-    if not take_token(q, gate, c.now, w) then return false end
+  if r.gate then
+    if not take_token(q, r.gate, c.now, w) then return false end
   else
     local count = holder_count(q, key)
-    if count >= limit then return wait_at(q, c, id, fixed, live, key, w) end
+    if count >= r.limit then return wait_at(q, c, r, fixed, live, w) end
     q.holder_counts[key] = count + 1
   end
   local m, holders = #lives, w.holders[key] or {}
