@@ -223,7 +223,7 @@ DECLARED: dict[str, tuple[dict[str, Any], Any, list[str]]] = {
     "generator": ({}, generator, ["generator"]),
     "template": ({"resource": "account:{account}"}, plain, ["'account'", "(a)"]),
     "unique template": ({"unique": "x:{b}"}, plain, ["'b'"]),
-    "priority": ({"priority": 11}, plain, ["priority=11"]),
+    "priority": ({"priority": 101}, plain, ["priority=101"]),
     "final": ({"final": [3]}, plain, ["final=3", "ValueError"]),
     "final that is none": ({"final": 5}, plain, ["final=5", "ValueError"]),
     "empty name": ({"name": ""}, plain, ["task ''", "A-Z"]),

@@ -213,8 +213,8 @@ class Client(Inspection, RunHistory, Bulk, BulkRuns, QueueControl, Auditing):
 
     @audited(of_job)
     async def prioritise(self, id: str, priority: int) -> Answer:
-        """Give the job with this `id` another `priority`, from 0 to 9; higher goes first. Raises
-        `UsageError` for another number, and if the store has no such job."""
+        """Give the job with this `id` another `priority`, from -100 to 100; higher goes first.
+        Raises `UsageError` for another number, and if the store has no such job."""
         return await self._amend(id, PrioritiseJob(check_priority(priority)))
 
     prioritise_sync = sync_twin(prioritise)

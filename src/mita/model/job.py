@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from .gate import Gate, Limit
 from .time import LATEST, NOW, Moment, When
 
-PRIORITIES = range(10)
+PRIORITIES = range(-100, 101)
 DEFAULT_PRIORITY = 5
 
 # What a stored job may hold, checked where a record is read.

@@ -17,7 +17,7 @@ class Choices(TypedDict, total=False):
     queue: str
     """The queue of the job; `default` unless given."""
     priority: int
-    """From 0 to 9, 5 unless given; higher goes first."""
+    """From -100 to 100, 5 unless given; higher goes first."""
     retry: Retry
     """How often a failed run is retried, and after which delays."""
     timeout: float | timedelta | None

@@ -64,7 +64,7 @@ class Job(FlowJob):
 
     @property
     def priority(self) -> int:
-        """The priority, from 0 to 9; higher goes first."""
+        """The priority, from -100 to 100; higher goes first."""
         return self._claim.priority
 
     @property

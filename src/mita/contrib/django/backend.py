@@ -13,8 +13,6 @@ except ModuleNotFoundError as error:
     ) from error
 import msgspec
 from asgiref.sync import sync_to_async
-from django.core.checks import CheckMessage
-from django.core.checks import Warning as CheckWarning
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections, transaction
 from django.tasks.backends.base import BaseTaskBackend
@@ -31,8 +29,7 @@ from mita.tasks import Call
 
 from .conf import is_derived, project_app, project_settings
 from .context import TaskWithOptions
-from .handlers import DECLARED, declare, result_of, result_of_new
-from .priorities import DEFAULT_LEVELS, check_levels, mita_priority, share_a_level
+from .handlers import declare, result_of, result_of_new
 from .results import change, new_result, time_of_enqueue
 from .signals import send_ends
 from .transactions import refuse_in_tests, send
@@ -41,8 +38,7 @@ from .transactions import refuse_in_tests, send
 class MitaBackend(BaseTaskBackend):
     """Runs Django's tasks as jobs of Mita.
 
-    `OPTIONS` are the defaults of its tasks, as `@app.task(…)` takes them ("retry", "timeout", …),
-    and "PRIORITIES", the priorities that are told apart (at most ten)."""
+    `OPTIONS` are the defaults of its tasks, as `@app.task(…)` takes them: "retry", "timeout", …"""
 
     task_class = TaskWithOptions
     supports_defer = True
@@ -53,7 +49,6 @@ class MitaBackend(BaseTaskBackend):
     def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
         super().__init__(alias, params)
         options = dict(self.options)
-        self._levels = check_levels(options.pop("PRIORITIES", DEFAULT_LEVELS))
         for name in ("queue", "priority", "name"):
             if name in options:
                 raise ImproperlyConfigured(
@@ -112,24 +107,10 @@ class MitaBackend(BaseTaskBackend):
             return self._waiting(result_id, await app.outbox.row(result_id))
         return self._result(result_id, record)
 
-    def check(self, **_: Any) -> list[CheckMessage]:
-        """Warn of tasks whose priorities are not told apart."""
-        used = [task.priority for task in DECLARED.values() if task.backend == self.alias]
-        return [
-            CheckWarning(
-                f"TASKS[{self.alias!r}]: tasks with the priorities {', '.join(map(str, group))} "
-                "start in the order in which they were enqueued: they share one of the ten "
-                "levels",
-                hint="List the priorities that you use: 'OPTIONS': {'PRIORITIES': [-10, 0, 5, 10]}",
-                id="mita.W001",
-            )
-            for group in share_a_level(self._levels, used)
-        ]
-
     def _call(self, task: Task, result: TaskResult) -> Call[Any]:
         bound = declare(project_app(), task, self._choices).options(
             queue=task.queue_name,
-            priority=mita_priority(self._levels, task.priority),
+            priority=task.priority,
             **(getattr(task, "mita", None) or {}),
         )
         stored: dict[str, Any] = {}

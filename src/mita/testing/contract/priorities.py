@@ -32,11 +32,11 @@ from .rates import SLOW
 
 KEY = "account:7"
 # In an order that is neither that of the numbers, nor that of their digits.
-MIXED = [one for one in (9, -100, 99, 0, 10, -1, 100, 5) if one in PRIORITIES]
+MIXED = (9, PRIORITIES[0], 99, 0, 10, -1, PRIORITIES[-1], 5)
 HIGHEST_FIRST = sorted(MIXED, reverse=True)
 LOWEST, HIGHEST = HIGHEST_FIRST[-1], HIGHEST_FIRST[0]
 # A priority that ages, by queue, beside the next higher one.
-RISING = {f"rises-{low}": low for low in (-100, -2, -1, 0, 9, 99) if low in PRIORITIES[:-1]}
+RISING = {f"rises-{low}": low for low in (PRIORITIES[0], -2, -1, 0, 9, 99)}
 
 
 async def _put_mixed(store: Store, **more: object) -> list[str]:

@@ -47,7 +47,7 @@ if HAS_TASKS:
         "few": {
             "BACKEND": "mita.contrib.django.MitaBackend",
             "QUEUES": [],
-            "OPTIONS": {"PRIORITIES": [-3, 0, 4, 7], "retry": Retry(max_retries=0)},
+            "OPTIONS": {"retry": Retry(max_retries=0)},
         },
     }
     MITA["IMPORTS"].append("shop.django_tasks")

@@ -4,9 +4,8 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from django.core.checks import run_checks
 from django.tasks import TaskResultStatus, task_backends
-from django.tasks.base import TaskResult
+from django.tasks.base import TASK_MAX_PRIORITY, TASK_MIN_PRIORITY, TaskResult
 from django.tasks.exceptions import InvalidTask, TaskResultDoesNotExist
 from django.test import SimpleTestCase, TransactionTestCase
 from django.utils import timezone
@@ -15,7 +14,6 @@ from mita import Retry
 from mita.contrib.django import app
 from mita.contrib.django.errors import TaskCancelled, TaskTimedOut
 from mita.contrib.django.handlers import RUNS
-from mita.contrib.django.priorities import DEFAULT_LEVELS, DJANGO_PRIORITIES, mita_priority
 
 from . import django_tasks as tasks
 from .models import Order
@@ -193,40 +191,22 @@ class Choices(SimpleTestCase):
 
 
 class Priorities(SimpleTestCase):
-    """Ten levels are exact, and nothing is ever turned around."""
+    """A task has the same priority in Mita as in Django."""
 
-    def test_a_higher_priority_never_becomes_a_lower_one(self) -> None:
-        for levels in (DEFAULT_LEVELS, (-3, 0, 4, 7), (5,)):
-            ours = [mita_priority(levels, one) for one in DJANGO_PRIORITIES]
-            self.assertEqual(ours, sorted(ours))
-            self.assertEqual(len({mita_priority(levels, one) for one in levels}), len(levels))
-            self.assertTrue(set(ours) <= set(range(10)))
-        self.assertEqual(mita_priority(DEFAULT_LEVELS, 0), 5, "the default is Mita's default")
+    def test_every_priority_is_kept(self) -> None:
+        for priority in (TASK_MIN_PRIORITY, -77, 0, 5, TASK_MAX_PRIORITY):
+            record = app.get_sync(tasks.note.using(priority=priority).enqueue(priority).id)
+            assert record is not None
+            self.assertEqual(record.priority, priority)
+        run_jobs()
 
     def test_ready_tasks_start_in_the_order_of_their_priorities(self) -> None:
-        for backend, levels in (("default", DEFAULT_LEVELS), ("few", (-3, 0, 4, 7))):
-            tasks.ORDER.clear()
-            for level in (*levels[::2], *levels[1::2]):
-                tasks.note.using(priority=level, backend=backend).enqueue(level)
-            run_jobs(concurrency=1, threads=1)
-            self.assertEqual(tasks.ORDER, sorted(levels, reverse=True))
-
-    def test_check_names_priorities_that_share_a_level(self) -> None:
-        from django.tasks import task
-
-        self.assertEqual([one for one in run_checks() if one.id == "mita.W001"], [])
-        paths = []
-        for priority in (2, 3):
-            namespace: dict[str, Any] = {"__name__": "shop.more"}
-            exec(f"def more_{priority}(): pass", namespace)
-            paths.append(f"shop.more.more_{priority}")
-            task(priority=priority)(namespace[f"more_{priority}"])
-        [warning] = [one for one in run_checks() if one.id == "mita.W001"]
-        self.assertIn("the priorities 2, 3 start in the order", warning.msg)
-        from mita.contrib.django.handlers import DECLARED
-
-        for path in paths:
-            del DECLARED[path]
+        levels = (-100, -3, -2, -1, 0, 2, 3, 9, 10, 99, 100)
+        tasks.ORDER.clear()
+        for level in (*levels[::2], *levels[1::2]):
+            tasks.note.using(priority=level).enqueue(level)
+        run_jobs(concurrency=1, threads=1)
+        self.assertEqual(tasks.ORDER, sorted(levels, reverse=True))
 
 
 class Data(TransactionTestCase):
