@@ -43,8 +43,9 @@ def test_jobs_are_retried_at_a_rate(mita: Run, dead: list[str]) -> None:
     listed = mita("bulk").out.splitlines()
     assert listed[0].split() == ["ID", "VERB", "STATE", "DONE", "RATE", "AGE", "JOBS"]
     assert listed[1].endswith("task=charge state=failed")
-    [line] = mita("audit", "--what", "start_bulk", "--json").data["entries"]
-    assert (line["target"], line["details"]["id"]) == ("jobs: task=charge", run["id"])
+    [line] = mita("audit", "--what", "retry", "--json").data["entries"]
+    assert (line["target"], line["result"]) == ("jobs: task=charge", "started")
+    assert line["details"] == {"rate": 100.0, "id": run["id"]}
 
 
 def test_arguments_are_set_before_the_retry(mita: Run, dead: list[str], work_off: Work) -> None:

@@ -59,6 +59,10 @@ async def test_the_buttons_of_a_job(own_shop: Mita, address: str, page: Page) ->
     assert await state(own_shop, failed.id) is None
     await expect(page).to_have_url(f"{address}/jobs")
 
+    await page.goto(f"{address}/audit?what=prioritise")
+    link = page.locator("#entries").get_by_role("link", name=failed.id).first
+    await expect(link).to_have_attribute("href", f"/jobs/{failed.id}")
+
 
 async def test_a_signal_is_sent_from_the_page_of_the_job_that_waits(
     own_shop: Mita, address: str, page: Page
@@ -237,5 +241,8 @@ async def test_a_group_of_dead_letters_is_retried_as_a_bulk_run(
     await expect(page.locator("#bulk")).to_contain_text("succeeded")
     await expect(page.locator("#bulk")).to_contain_text(f"{group.count}")
     assert group.group not in [one.group for one in await ask(own_shop.dead_groups_sync)]
-    [entry] = (await ask(own_shop.audit_sync, what="start_bulk", limit=1)).entries
-    assert (entry.via, entry.why) == ("web", "the gateway is back")
+    [entry] = (await ask(own_shop.audit_sync, what="retry", limit=1)).entries
+    assert (entry.via, entry.why, entry.result) == ("web", "the gateway is back", "started")
+    await page.goto(f"{address}/audit?what=retry")
+    await page.locator("#entries").get_by_role("link", name="bulk run", exact=True).first.click()
+    await expect(page).to_have_url(f"{address}/bulk/{entry.details['id']}")

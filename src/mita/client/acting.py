@@ -7,7 +7,7 @@ written."""
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -180,7 +180,7 @@ def _outcome(value: object) -> tuple[int, str, dict[str, Any]]:
             done = "done" if value.answers or not value.matched else NOTHING_CHANGED
             return value.done, done, {"matched": value.matched, "answers": answers}
         case BulkRecord():
-            return 0, "done", {"id": value.id}
+            return 0, "started", {"id": value.id}
         case BackfillResult():
             return value.enqueued, "done", {}
         case bool():
@@ -208,14 +208,15 @@ class Audited(Protocol):
 
 
 def audited(
-    target: Target, what: str = ""
+    target: Target, what: str = "", verbs: Sequence[str] = ()
 ) -> Callable[
     [Callable[Concatenate[S, P], Coroutine[Any, Any, T]]],
     Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ]:
     """Mark an async method as a verb of an operator, whose calls are recorded while `app.acting` is
     set. `target` says what a call is applied to. `what` is the name of the verb in the log, by
-    default that of the method."""
+    default that of the method. With `verbs`, it is the one of them that the argument `verb`
+    names."""
 
     def mark(
         method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
@@ -226,7 +227,8 @@ def audited(
             if ACTING.get() is None:
                 return await method(self, *args, **kwargs)
             given = signature.bind(self, *args, **kwargs).arguments
-            act = Act(what or method.__name__, target(self, given), given)
+            named = given["verb"] if verbs and given["verb"] in verbs else what
+            act = Act(named or method.__name__, target(self, given), given)
             if "progress" in signature.parameters:
                 kwargs["progress"] = act.counting(given.get("progress"))
             return await self._recorder.recorded(act, lambda: method(self, *args, **kwargs))

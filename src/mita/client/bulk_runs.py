@@ -91,7 +91,7 @@ class BulkRuns:
     _sender: JobSender
     _recorder: AuditRecorder
 
-    @audited(of_jobs)
+    @audited(of_jobs, verbs=get_args(BulkVerb))
     async def start_bulk(
         self,
         verb: BulkVerb,

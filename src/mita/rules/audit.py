@@ -31,7 +31,6 @@ KEPT_ARGUMENTS = (
     "rate",
     "name",
     "pattern",
-    "verb",
     "limit",
 )
 # Arguments of verbs that hold values of jobs. An error of such a verb may quote them.
