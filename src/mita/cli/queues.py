@@ -72,7 +72,7 @@ async def show_queues(context: CommandContext) -> Report:
     data = {"queues": [queue_data(view) for view in views]}
     if not views:
         return Report(data, NO_QUEUES)
-    states = shown_states(views, _COUNTS)
+    states, is_old = shown_states(views, _COUNTS), any(view.counted for view in views)
     counts = [Column(name, right=True, drop_order=_DROP_ORDER.get(name, 0)) for name in states]
     rows = [
         (
@@ -81,6 +81,7 @@ async def show_queues(context: CommandContext) -> Report:
             oldest(view),
             limit(view),
             stopped(view),
+            *([counted(view)] if is_old else []),
         )
         for view in views
     ]
@@ -88,6 +89,7 @@ async def show_queues(context: CommandContext) -> Report:
         Column("oldest", right=True, drop_order=_DROP_ORDER["oldest"]),
         Column("limit", drop_order=_DROP_ORDER["limit"]),
         Column(""),
+        *([Column("counted")] if is_old else []),
     )
     return Report(data, Table((QUEUE_COLUMN, *counts, *last), rows))
 
@@ -101,6 +103,11 @@ def shown_states(views: Sequence[QueueView], states: Sequence[DisplayState]) -> 
 def oldest(view: QueueView) -> str:
     """The age of the oldest ready job; empty if there is none."""
     return "" if view.oldest is None else span(view.oldest)
+
+
+def counted(view: QueueView) -> str:
+    """How old the counts of the queue are; empty if they are exact."""
+    return "" if view.counted is None else f"{span(view.counted)} ago"
 
 
 def limit(view: QueueView) -> str:
@@ -123,6 +130,7 @@ def queue_data(view: QueueView) -> dict[str, Any]:
         "name": view.name,
         **{state.value: getattr(view, state) for state in _COUNTS},
         "oldest_seconds": None if view.oldest is None else view.oldest / SECOND,
+        "counted_seconds_ago": None if view.counted is None else view.counted / SECOND,
         "paused": None if view.paused is None else as_datetime(view.paused),
         "limit": limit_data(view.limit),
         "tokens": view.tokens,

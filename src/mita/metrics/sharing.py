@@ -86,6 +86,7 @@ def _added(one: QueueView, other: QueueView) -> QueueView:
     caps = [None if view.limit is None else view.limit.concurrency for view in (one, other)]
     added = {
         "oldest": max(ages, default=None),
+        "counted": max((age for age in (one.counted, other.counted) if age), default=None),
         "limit": None if (cap := _sum(caps)) is None else StoredLimit(cap),
         "tokens": _sum([one.tokens, other.tokens]),
     }

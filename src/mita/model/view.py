@@ -13,7 +13,9 @@ from .time import Moment, Wait
 class QueueView(Struct, frozen=True, kw_only=True):
     """One queue at one point in time. `oldest` is how long its oldest ready job has been ready.
     `limit` is what an operator has set. `tokens` is how many jobs its rate lets start now (None: it
-    has no rate), and `next_start` when it allows the next start (None: now)."""
+    has no rate), and `next_start` when it allows the next start (None: now). `counted` is how
+    long ago its counts were true (None: they are exact); ready and running jobs are those of now
+    all the same."""
 
     name: str
     waiting: int = 0
@@ -29,6 +31,7 @@ class QueueView(Struct, frozen=True, kw_only=True):
     limit: StoredLimit | None = None
     tokens: int | None = None
     next_start: Moment | None = None
+    counted: Wait | None = None
 
 
 class JobFilter(Struct, frozen=True, kw_only=True):

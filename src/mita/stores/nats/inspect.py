@@ -1,8 +1,8 @@
 """Reading jobs, queues and workers. Nothing here changes anything."""
 
-from collections import Counter as Counters
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from typing import TypeVar
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from mita.model.job import Job, State
 from mita.model.outcome import TimelineEntry
@@ -14,18 +14,18 @@ from mita.rules.gates import tokens_left
 from mita.rules.matching import matches, shown_as
 
 from . import codec
-from .codec import NatsJob, NatsJobHead, QueueRecord, QueueUseRecord, as_job
+from .codec import NatsJob, QueueRecord, QueueUseRecord, as_job
 from .context import NatsContext
 from .resources import next_start
-from .stream.decode import decode_job, decode_job_head, decode_queue, decode_worker
+from .stream.counts import count_jobs, is_small
+from .stream.decode import decode_job, decode_queue, decode_worker
 from .stream.job_records import LocatedJob, locate
+from .stream.line import tickets_ahead, waiters_ahead
 from .stream.queue_use import queue_use
 from .stream.subjects import RecordKind, name
 from .stream.transaction import StreamTransaction
 
 PAGE_READ_JOBS = 200
-
-R = TypeVar("R", NatsJob, NatsJobHead)
 
 
 async def now(context: NatsContext) -> Moment:
@@ -55,16 +55,15 @@ async def timeline(context: NatsContext, id: str) -> list[TimelineEntry]:
     return [] if record is None else codec.timeline(record)
 
 
-async def _all_jobs(
-    context: NatsContext, queue: str | None, decode: Callable[[bytes, str], R]
-) -> list[R]:
+async def _all_jobs(context: NatsContext, queue: str | None) -> list[NatsJob]:
     """Returns every job of a queue, or of all. If a job has both a record and a ticket, the later
     one is valid."""
-    newest: dict[str, R] = {}
+    newest: dict[str, NatsJob] = {}
     async for found in context.reader.scan(context.subjects.jobs(queue)):
         for message in found:
             if message.body:
-                newest[message.subject.rsplit(".", 1)[1]] = decode(message.body, message.subject)
+                id = message.subject.rsplit(".", 1)[1]
+                newest[id] = decode_job(message.body, message.subject)
     return [record for record in newest.values() if record.id]
 
 
@@ -80,26 +79,20 @@ async def queue_names(context: NatsContext) -> list[str]:
 
 
 async def queues(context: NatsContext) -> list[QueueView]:
-    """Returns all queues with their counts, by name. Reads every job."""
-    known = await _queue_records(context)
-    counts: dict[str, Counters[str]] = {record.name: Counters() for record in known}
-    oldest: dict[str, Moment] = {}
+    """Returns all queues with their counts, by name."""
+    known, counts = await asyncio.gather(_queue_records(context), count_jobs(context))
     now = context.clock.now()
-    for record in await _all_jobs(context, None, decode_job_head):
-        shown = shown_as(record.state, record.due, now)
-        counts.setdefault(record.queue, Counters())[shown] += 1
-        if shown == DisplayState.READY:
-            oldest[record.queue] = min(record.due, oldest.get(record.queue, record.due))
     uses = {record.name: await _use(context, record) for record in known if record.limited}
     return [
         QueueView(
             name=record.name,
             paused=record.paused,
-            oldest=now - oldest[record.name] if record.name in oldest else None,
+            oldest=max(0, now - due) if (due := counts.oldest.get(record.name)) else None,
             limit=None if (use := uses.get(record.name)) is None else use.limit,
             tokens=None if use is None else tokens_left(use.limit, use.tat_us, now),
             next_start=None if use is None else next_start(use.limit, use.tat_us, now),
-            **counts[record.name],
+            counted=None if counts.counted is None else max(0, now - counts.counted),
+            **counts.by_queue.get(record.name, Counter()),
         )
         for record in known
     ]
@@ -130,7 +123,7 @@ async def dead_groups(
     """Returns groups of failed jobs, the largest first. Reads every job."""
     now = context.clock.now()
     want = JobFilter(queue=queue, task=task, state=State.FAILED)
-    jobs = await _all_jobs(context, queue, decode_job)
+    jobs = await _all_jobs(context, queue)
     return merged(counted((job for job in jobs if matches(job, want, now)), now), limit)
 
 
@@ -157,28 +150,28 @@ async def _stored_subjects(context: NatsContext, pattern: str) -> AsyncIterator[
 
 async def ahead(context: NatsContext, id: str) -> int | None:
     """Returns how many jobs come before a ready job in its queue, or before a blocked job at its
-    key; None for other jobs."""
-    record = (await StreamTransaction(context).job(id)).record
-    now = context.clock.now()
+    key; None for other jobs. In a large stream the tickets before its own are counted by the
+    server, which keeps them in the order of their arrival."""
+    located = await StreamTransaction(context).job(id)
+    record, now = located.record, context.clock.now()
     if record is None:
         return None
     shown = shown_as(record.state, record.due, now)
-    if shown not in (DisplayState.READY, DisplayState.BLOCKED):
+    if shown == DisplayState.BLOCKED:
+        return await waiters_ahead(context, record)
+    if shown != DisplayState.READY:
         return None
-    ageing = context.ageing if shown == DisplayState.READY else None
-    others = [
-        _rank(other, ageing)
-        for other in await _all_jobs(context, record.queue, decode_job)
-        if shown_as(other.state, other.due, now) == shown
-        and (shown == DisplayState.READY or other.blocked_at == record.blocked_at)
-    ]
+    if not await is_small(context):
+        return await tickets_ahead(context, located, record)
+    own = _rank(record, context.ageing)
+    jobs = await _all_jobs(context, record.queue)
+    ready = [job for job in jobs if shown_as(job.state, job.due, now) == shown]
     # The job itself need not be among them: it may have started since it was read.
-    own = _rank(record, ageing)
-    return sum(other < own for other in others)
+    return sum(_rank(job, context.ageing) < own for job in ready)
 
 
 def _rank(record: NatsJob, ageing: Wait | None) -> tuple[int, int, Moment, int, str]:
-    """Returns the place of a job in its queue, or at its key: the smallest goes first."""
+    """Returns the place of a job in its queue: the smallest goes first."""
     rise = 0 if ageing is None else record.due - record.priority * ageing
     return rise, -record.priority, record.due, record.age, record.id
 

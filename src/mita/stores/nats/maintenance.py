@@ -14,6 +14,7 @@ from .client.messages import OutMessage
 from .codec import NatsJob, QueueRecord
 from .context import NatsContext
 from .stream import keys
+from .stream.counts import patrol
 from .stream.decode import decode_job, decode_queue, is_guessed
 from .stream.job_records import TTL, fenced, locate
 from .stream.reader import StoredMessage
@@ -44,6 +45,7 @@ async def prune(context: NatsContext, limit: int, most: int) -> int:
     Records come in the order in which they were written, so of ended jobs the oldest come first.
     The records before the first ended job (mostly of scheduled jobs) are not read again: every
     change of those jobs is written behind them."""
+    await patrol(context)
     ended = await _ended(context, limit, most)
     now = context.clock.now()
     expired = [one for one in ended if one[0].expires is not None and one[0].expires <= now]

@@ -14,8 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from mita.errors import StoreError
+from mita.model.time import Moment
 from mita.stores.nats.client.link import RECONNECT_WAIT_S
 from mita.stores.nats.client.wire import ANSWER_TIMEOUT_S, NatsWire
+
+from .clock import as_stamp
 
 ANSWER_MESSAGES = 1024  # the server gives at most so many messages for one `multi_last`
 READ_SUBJECTS = 400  # subjects in one request
@@ -71,8 +74,22 @@ class StoredMessageReader:
         found = await self.last([subject])
         return found[0] if found else None
 
-    async def first(self, subject: str) -> StoredMessage | None:
-        """Returns the oldest message that matches, if there is one."""
+    async def left(self, start: int, subject: str | None = None) -> int:
+        """Returns how many messages there are from this sequence on: of any kind, which the server
+        knows at once, or those that match, which it has to count."""
+        return await self._left({"seq": start}, subject)
+
+    async def left_since(self, at: Moment, subject: str) -> int:
+        """Returns how many messages that match were stored at this time or later."""
+        return await self._left({"start_time": as_stamp(at).decode()}, subject)
+
+    async def _left(self, start: dict[str, Any], subject: str | None) -> int:
+        wanted = {} if subject is None else {"next_by_subj": subject}
+        found, status = await self._request({**start, **wanted, "batch": 1})
+        return len(found) + (_number(status, _PENDING) or 0)
+
+    async def first(self, subject: str, start: int = 1) -> StoredMessage | None:
+        """Returns the oldest message that matches, from sequence `start` on, if there is one."""
         came: asyncio.Future[StoredMessage | None] = asyncio.get_running_loop().create_future()
 
         def take(_: bytes, __: bytes, data: bytes, headers: bytes | None) -> None:
@@ -80,7 +97,7 @@ class StoredMessageReader:
             if not came.done():
                 came.set_result(None if head[8:9] == b" " else _as_stored(head, data))
 
-        request = msgspec.json.encode({"seq": 1, "next_by_subj": subject})
+        request = msgspec.json.encode({"seq": start, "next_by_subj": subject})
         group = await self._wire.request_stream(self._direct, request, take)
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT_S):

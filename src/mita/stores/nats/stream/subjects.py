@@ -37,7 +37,7 @@ class RecordKind(StrEnum):
     REPEAT = "e"
     WORKER = "w"
     CLAIM_LIST = "c"
-    ANCHOR = "m"  # one message that is always there
+    ANCHOR = "m"  # one message that is always there, and the tally
     LOCK = "l"
     WAKE = "t"  # when the next job at a rate may be woken
     QUEUE_USE = "n"  # the limit of a queue, and what runs in it
@@ -99,6 +99,7 @@ class Subjects:
         self.republished = f"{self.root}.tickets"  # a copy of each new ticket, sent by the server
         self.subscribers = f"{self.root}.subscribers"  # the question whether there are any
         self.anchor = f"{self.root}.{RecordKind.ANCHOR}.anchor"
+        self.tally = f"{self.root}.{RecordKind.ANCHOR}.tally"  # counts of jobs (`tally`)
         self._record = f"{self.root}.{RecordKind.JOB}.h"
         self._ticket = f"{self.root}.{RecordKind.JOB}.r"
         self._near_wake = f"{self.root}.{RecordKind.JOB}.w"
