@@ -3,9 +3,10 @@
 import linecache
 import logging
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import msgspec
@@ -134,6 +135,8 @@ def _own_wait(task: Task[Any, Any], claim: Claim, error: BaseException) -> int |
 def describe(error: BaseException) -> str:
     """Returns the type and message of an error on the first line, then where it happened and what
     caused it. Never the values of variables."""
+    if error.__cause__ is None and error.__context__ is None:  # most errors
+        return writable(_described(error)[:MOST_ERROR_CHARACTERS])
     texts = [_described(each) for each in islice(_chain(error), MOST_CAUSES)]
     return writable("\ncaused by ".join(texts)[:MOST_ERROR_CHARACTERS])
 
@@ -183,13 +186,17 @@ def _frames(trace: TracebackType | None, *, source: bool = True) -> list[str]:
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename not in _OURS:
-            line = linecache.getline(code.co_filename, trace.tb_lineno).strip() if source else ""
-            frames.append(
-                f'  File "{code.co_filename}", line {trace.tb_lineno}, in {code.co_qualname}\n   '
-                f" {line}".rstrip()
-            )
+            frames.append(_frame(code, trace.tb_lineno, source))
         trace = trace.tb_next
     return frames[-INNERMOST_FRAMES:]
+
+
+@lru_cache(maxsize=256)  # jobs that fail mostly fail in the same lines
+def _frame(code: CodeType, number: int, source: bool) -> str:
+    """The text of a frame of `code` at the line with this number."""
+    line = linecache.getline(code.co_filename, number).strip() if source else ""
+    text = f'  File "{code.co_filename}", line {number}, in {code.co_qualname}\n    {line}'
+    return text.rstrip()
 
 
 _OURS = {
