@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from mita.model.job import DEFAULT_PRIORITY, PRIORITIES
+from mita.model.time import SECOND, When
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.throughput import known_priorities
 from mita.stores.postgres.throughput.known_priorities import KnownPriorities
@@ -76,3 +77,16 @@ def test_after_a_slow_read_each_priority_gets_a_watermark() -> None:
     marks.move(NOW, [None], {(QUEUE, DEFAULT_PRIORITY): 0}, SLOW_FULL_READ_S + 1)
     assert known(marks.priorities) == [*reversed(PRIORITIES)]
     assert all(span.is_known for span in marks.priorities.spans(QUEUE))
+
+
+async def test_priorities_are_strict_as_soon_as_jobs_no_longer_age(store: PostgresStore) -> None:
+    """The claim before had sorted the jobs by their age."""
+    store.ageing = 1
+    earlier = When(at=await store.now() - SECOND)
+    given = (DEFAULT_PRIORITY, LOWEST, LOWEST)
+    await store.enqueue([job(priority=priority, when=earlier) for priority in given])
+    [_] = await claims(store, 1)
+    assert store._state.hints.mixed
+    store.ageing = None
+    high = await put(store, priority=HIGHEST)
+    assert [claim.id for claim in await claims(store, 1)] == [high]

@@ -47,7 +47,9 @@ class ClaimStatement:
     def claim(self, limit: int, *, synced: bool, keys_first: bool) -> Query:
         """A claim of so many jobs."""
         watermarks, hints = self._context.watermarks, self._context.hints
-        self._is_mixed, self._kind = hints.mixed, hints.kind(self._queues)
+        # `mixed` may be from a time when jobs aged
+        self._is_mixed = hints.mixed and hints.ageing is not None
+        self._kind = hints.kind(self._queues)
         self.limit = limit
         queues, turns, lows, highs, marks = zip(*watermarks.lines(self._queues), strict=True)
         return query(
