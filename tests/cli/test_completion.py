@@ -1,8 +1,13 @@
-"""`completion`: what bash really completes, and that the other scripts name all commands."""
+"""`completion`: what the shells really complete, and that the scripts name all commands."""
 
+import fcntl
+import os
+import pty
 import shlex
 import shutil
+import struct
 import subprocess
+import termios
 from pathlib import Path
 
 import pytest
@@ -52,6 +57,84 @@ def test_bash_completes_commands_options_verbs_and_values(tmp_path: Path) -> Non
     assert "--number" not in completed(tmp_path, "mita", "--"), "options of Mita's own are hidden"
 
 
+def fish_completes(folder: Path, line: str) -> list[str]:
+    """What fish offers for the last word of this line."""
+    file = folder / "mita.fish"
+    file.write_text(script(grammar(), "fish"))
+    program = f"source {shlex.quote(str(file))}; complete -C {shlex.quote(line)}"
+    ran = subprocess.run(
+        [str(shutil.which("fish")), "--no-config", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=folder,
+        env={**os.environ, "HOME": str(folder)},
+    )
+    assert ran.stderr == ""
+    return [offered.partition("\t")[0] for offered in ran.stdout.splitlines()]
+
+
+def zsh_completes(folder: Path, line: str) -> list[str]:
+    """What zsh lists for the last word of this line, in a terminal, as a reader installs it."""
+    (folder / "_mita").write_text(script(grammar(), "zsh"))
+    (folder / "empty").mkdir(exist_ok=True)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 300, 0, 0))
+    shell = subprocess.Popen(
+        [str(shutil.which("zsh")), "-f", "-i"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        cwd=folder / "empty",
+        env={"PATH": os.environ["PATH"], "TERM": "dumb", "HOME": str(folder)},
+        start_new_session=True,
+    )
+    os.close(slave)
+
+    def until(end: str) -> str:
+        said = ""
+        while end not in said:
+            said += os.read(master, 65536).decode()
+        return said
+
+    try:
+        setup = (
+            "PS1=; unsetopt prompt_cr prompt_sp; unset zle_bracketed_paste; LISTMAX=1000; "
+            f"fpath=({shlex.quote(str(folder))} $fpath); autoload -U compinit; compinit -u -D; "
+            "bindkey '^I' list-choices; "
+            # the line editor tells when it reads keys: before that, the terminal itself edits lines
+            "zle-line-init() { print REA''DY }; zle -N zle-line-init\n"
+        )
+        os.write(master, setup.encode())
+        until("READY")
+        os.write(master, f"{line}\t\x15print DO''NE\n".encode())
+        listed = until("DONE").partition("print DO")[0].replace("\r", "\n").splitlines()
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(master)
+    offered = [one.partition(" -- ")[0] for one in listed if one and "mita" not in one]
+    return [word for one in offered for word in one.split()]
+
+
+SHELLS_THAT_COMPLETE = {"fish": fish_completes, "zsh": zsh_completes}
+
+
+@pytest.mark.parametrize("shell", SHELLS_THAT_COMPLETE)
+def test_other_shells_complete_the_same(tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    completes = SHELLS_THAT_COMPLETE[shell]
+    assert completes(tmp_path, "mita wor") == ["worker", "workers"]
+    assert completes(tmp_path, "mita worker --re") == ["--reload"]
+    levels = completes(tmp_path, "mita worker jobs:app --log-level ")
+    assert sorted(levels) == ["debug", "error", "info", "warning"]
+    assert "rm" in completes(tmp_path, "mita repeats ")
+    assert completes(tmp_path, "mita completion f") == ["fish"]
+    assert completes(tmp_path, "mita enqueue jobs --stat") == [], "jobs is no command here"
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_names_every_command(mita: Run, shell: str) -> None:
     said = mita("completion", shell)
@@ -63,7 +146,6 @@ def test_a_script_names_every_command(mita: Run, shell: str) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_script_has_the_syntax_of_its_shell(tmp_path: Path, shell: str) -> None:
-    """zsh and fish only where they are installed: bash checks only the quotes of zsh's script."""
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"there is no {shell} here")

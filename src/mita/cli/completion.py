@@ -200,20 +200,30 @@ def _quoted(text: str) -> str:
 
 
 def _fish(nodes: list[CommandNode]) -> str:
-    lines = ["# fish completion for mita: mita completion fish", "complete -c mita -f"]
+    paths = " ".join(f"/{_key(node.path)}" for node in nodes if node.path)
+    lines = [
+        "# fish completion for mita: mita completion fish",
+        "function __mita_is_at",  # whether the words so far lead to this command
+        "  set -l at ''",
+        "  for word in (commandline -opc)[2..-1]",
+        '    switch "$at/$word"',
+        f"      case {paths}",
+        '        set at "$at/$word"',
+        "    end",
+        "  end",
+        '  test "$at" = "$argv[1]"',
+        "end",
+        "complete -c mita -f",
+    ]
     for node in nodes:
-        seen = "; and ".join(f"__fish_seen_subcommand_from {word}" for word in node.path)
-        inner = " ".join(name for name, _ in node.commands)
-        before = f"not __fish_seen_subcommand_from {inner}" if inner else ""
-        here = "; and ".join(part for part in (seen, before) if part)
+        here = (
+            f"complete -c mita -n '__mita_is_at \"{f'/{_key(node.path)}' if node.path else ''}\"'"
+        )
         for name, help in node.commands:
-            lines.append(f"complete -c mita -n {_fish_text(here)} -a {name} -d {_fish_text(help)}")
+            lines.append(f"{here} -a {name} -d {_fish_text(help)}")
         if node.choices:
-            words = " ".join(node.choices)
-            lines.append(f"complete -c mita -n {_fish_text(here)} -a {_fish_text(words)}")
-        for option in node.options:
-            condition = f" -n {_fish_text(here)}" if here else ""
-            lines.append(f"complete -c mita{condition} {_fish_option(option)}")
+            lines.append(f"{here} -a {_fish_text(' '.join(node.choices))}")
+        lines += [f"{here} {_fish_option(option)}" for option in node.options]
     return "\n".join([*lines, ""])
 
 
