@@ -27,8 +27,9 @@ async def told(
     ids = [job.id for job in made]
     await store.claim([QUEUE], 1, LEASE, "w1")
     assert await store.amend(ids[2:3], CancelJob(HOUR)) == [Answer.DONE]
-    await store.amend(ids[3:4], SignalJob("s", b"value"))  # no arrival, and must not count as one
-    needs = (3, 5, 3, 5, 1, 3, 4)
+    # no arrival, and must not count as one: this job is due with its fourth arrival
+    assert await store.amend(ids[3:4], SignalJob("s", b"value")) == [Answer.DONE]
+    needs = (3, 5, 3, 4, 1, 3, 4)
     arrivals = [
         Arrival(QUEUE, id, sender, b"%d" % at, needs[at])
         for sender in ("a", "b", "a", "c", "d")
@@ -57,6 +58,19 @@ async def test_a_receiver_that_is_told_many_things_in_one_call(
     together = await told(server, own_store, in_one_call=True)
     assert together == await told(server, own_store, in_one_call=False)
     answers, started, _ = together
-    assert started == [0, 4, 6], "the others need more than they were told, or were cancelled"
+    assert started == [0, 3, 4, 6], "the others need more than they were told, or were cancelled"
     assert answers.count(Answer.UNKNOWN) == 1
     assert answers.count(Answer.TAKEN) == 7, "the sender that came twice"
+
+
+async def test_a_receiver_that_was_told_and_is_deleted_leaves_nothing(
+    server: Server, own_store: RedisStore
+) -> None:
+    """I14"""
+    [job] = jobs(1, **WAITING)
+    await own_store.enqueue([job])
+    arrivals = [Arrival(QUEUE, job.id, sender, b"", 3) for sender in ("a", "b")]
+    assert await own_store.arrive(arrivals) == [Answer.DONE] * 2
+    assert await own_store.amend([job.id], CancelJob(0)) == [Answer.DONE]
+    with server.client() as client:
+        assert not client.keys(f"*{job.id}*")
