@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from mita.stores.postgres import PostgresStore
+from mita.testing.contract.clocks import FakeTicker
 
 from .shared import fresh_url, server
 
@@ -34,3 +35,17 @@ async def store(url: str) -> AsyncIterator[PostgresStore]:
     await store.open()
     yield store
     await store.close()
+
+
+@pytest.fixture
+def clock() -> FakeTicker:
+    return FakeTicker()
+
+
+@pytest.fixture
+async def timed(url: str, clock: FakeTicker) -> AsyncIterator[PostgresStore]:
+    """A store that obeys the clock of the test."""
+    timed = PostgresStore(url, clock=clock)
+    await timed.open()
+    yield timed
+    await timed.close()

@@ -5,11 +5,12 @@ from itertools import pairwise
 import pytest
 
 from mita.model.job import DEFAULT_PRIORITY, PRIORITIES
-from mita.model.time import SECOND, When
+from mita.model.time import SECOND
 from mita.stores.postgres import PostgresStore
 from mita.stores.postgres.throughput import known_priorities
 from mita.stores.postgres.throughput.known_priorities import KnownPriorities
 from mita.stores.postgres.throughput.watermarks import SLOW_FULL_READ_S, Watermarks
+from mita.testing.contract.clocks import FakeTicker
 from mita.testing.contract.given import QUEUE, claims, job, put
 
 NOW = 1_700_000_000_000
@@ -79,14 +80,16 @@ def test_after_a_slow_read_each_priority_gets_a_watermark() -> None:
     assert all(span.is_known for span in marks.priorities.spans(QUEUE))
 
 
-async def test_priorities_are_strict_as_soon_as_jobs_no_longer_age(store: PostgresStore) -> None:
+async def test_priorities_are_strict_as_soon_as_jobs_no_longer_age(
+    timed: PostgresStore, clock: FakeTicker
+) -> None:
     """The claim before had sorted the jobs by their age."""
-    store.ageing = 1
-    earlier = When(at=await store.now() - SECOND)
-    given = (DEFAULT_PRIORITY, LOWEST, LOWEST)
-    await store.enqueue([job(priority=priority, when=earlier) for priority in given])
-    [_] = await claims(store, 1)
-    assert store._state.hints.mixed
-    store.ageing = None
-    high = await put(store, priority=HIGHEST)
-    assert [claim.id for claim in await claims(store, 1)] == [high]
+    timed.ageing = 1
+    for priority in (DEFAULT_PRIORITY, LOWEST, LOWEST):
+        await put(timed, priority=priority)
+    [_] = await claims(timed, 1)
+    assert timed._state.hints.mixed
+    timed.ageing = None
+    await clock.tick(SECOND)
+    high = await put(timed, priority=HIGHEST)
+    assert [claim.id for claim in await claims(timed, 1)] == [high]

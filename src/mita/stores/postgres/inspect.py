@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mita.model.gate import StoredLimit
-from mita.model.job import Job, State
+from mita.model.job import Job
 from mita.model.outcome import TimelineEntry
 from mita.model.time import HOUR, Moment
 from mita.model.view import (
@@ -61,29 +61,29 @@ def queue_names(_: PostgresContext) -> RoundTrips[list[str]]:
 def queues(_: PostgresContext) -> RoundTrips[list[QueueView]]:
     """All queues with their counts. One snapshot: otherwise a job that starts between two of the
     statements would be counted as scheduled."""
-    names, counts, ready, limits = yield RoundTrip(
+    names, counts, queued, limits = yield RoundTrip(
         query("queues"),
         query("queues_counts"),
-        query("queues_ready"),
+        query("queues_waiting"),
         query("queues_limits"),
         last=True,
         snapshot=True,
     )
     views: dict[str, dict[str, Any]] = {
-        name: {"scheduled": 0, "paused": None if paused is None else as_moment(paused)}
-        for name, paused in names
+        name: {"paused": None if paused is None else as_moment(paused)} for name, paused in names
     }
-    for name, state, count, waiting in counts:
-        view = views.setdefault(name, {"scheduled": 0})
-        shown = "scheduled" if state == State.QUEUED else state
-        view[shown] = view.get(shown, 0) + count - waiting
+    for name, state, count in counts:
+        views.setdefault(name, {})[state] = count
+    for name, ready, later, waiting, oldest in queued:
+        view = views.setdefault(name, {})
+        view["ready"] = view.get("ready", 0) + ready
+        view["scheduled"] = view.get("scheduled", 0) + later - waiting
         view["waiting"] = view.get("waiting", 0) + waiting
-    for name, count, oldest in ready:
-        view = views[name]
-        view.update(ready=count, scheduled=max(0, view["scheduled"] - count), oldest=oldest)
+        if ready:
+            view["oldest"] = max(view.get("oldest", 0), oldest)
     for name, found, tat_us, now in limits:
         limit = codec.stored_limit(found)
-        views.setdefault(name, {"scheduled": 0}).update(
+        views.setdefault(name, {}).update(
             limit=limit,
             tokens=tokens_left(limit, tat_us, now),
             next_start=next_start(limit, tat_us, now),
