@@ -460,7 +460,14 @@ def test_ids_look_like_all_ids_and_sort_by_their_time(key: str, time: int, later
 
 
 def test_a_pattern_is_told_in_words() -> None:
-    assert fire_times.in_words(spec(Every(90))) == "every 90 s"
+    for seconds, words in {
+        0.25: "0.25 s",
+        90: "90 s",
+        120: "2 m",
+        7000: "1 h 56 m 40 s",
+        86_400.5: "1 d 0.5 s",
+    }.items():
+        assert fire_times.in_words(spec(Every(seconds))) == f"every {words}"
     assert "Europe/Madrid" in fire_times.in_words(spec(Cron("0 9 * * *", tz="Europe/Madrid")))
 
 

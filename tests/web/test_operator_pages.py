@@ -334,7 +334,7 @@ async def test_a_pattern_is_tried_out() -> None:
         page = (await client.get("/repeats", params=query)).text
         assert "At 09:00 on Monday through Friday (America/New_York)" in page
         assert page.count("09:00</span>") == 10
-        assert "every 600 s" in (await client.get("/repeats?every=10&unit=m")).text
+        assert "every 10 m" in (await client.get("/repeats?every=10&unit=m")).text
         for wrong in ({"cron": "x y"}, {"cron": "0 9 * * *", "tz": "Nowhere/At"}, {"every": "-1"}):
             answer = await client.get("/repeats", params=wrong)
             assert answer.status_code == 200

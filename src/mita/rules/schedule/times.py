@@ -6,9 +6,11 @@ from itertools import islice, takewhile
 from msgspec.structs import replace
 
 from mita.model.pattern import Cron, Every, Pattern, RepeatSpec
-from mita.model.time import DAY, MINUTE, SECOND, Moment, Wait
+from mita.model.time import DAY, HOUR, MINUTE, SECOND, Moment, Wait
 
 from . import cron
+
+_SHORT_INTERVAL_MS = 2 * MINUTE
 
 LONGEST_GAP: Wait = 400 * DAY  # how far back the fire before another one is searched for
 
@@ -111,4 +113,16 @@ def pattern_in_words(pattern: Pattern) -> str:
         case Cron() as line:
             return cron.in_words(line)
         case Every() as every:
-            return f"every {every.interval / SECOND:.15g} s"
+            return f"every {_interval_in_words(every.interval)}"
+
+
+def _interval_in_words(interval: Wait) -> str:
+    """`1 h 56 m 40 s`: exact, unlike `rules.display.span`. A short interval stays in seconds, as
+    it was written."""
+    if interval < _SHORT_INTERVAL_MS:
+        return f"{interval / SECOND:.15g} s"
+    parts = []
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")):
+        count, interval = divmod(interval, unit)
+        parts += [f"{count} {name}"] if count else []
+    return " ".join([*parts, *([f"{interval / SECOND:.15g} s"] if interval else [])])
