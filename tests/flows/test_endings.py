@@ -345,6 +345,22 @@ async def test_a_cancel_in_bulk_cancels_the_children_of_jobs(it: Ground) -> None
     assert (await it.app.get(plain.id)).state == "cancelled"  # type: ignore[union-attr]
 
 
+async def test_a_cancel_in_bulk_looks_for_children_only_where_a_worker_was(
+    it: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People have moved these jobs, and none of them ever ran."""
+    await it.app.enqueue_many([it.work.after(3600).call(f"x{n}") for n in range(3)])
+    moved = await it.app.reschedule_many(task="work", after=7200)
+    assert moved.answers == {Answer.DONE: 3}
+    store = await it.app.open_store()
+
+    async def unwanted(_: Store, id: str) -> dict[str, bytes]:
+        raise AssertionError(f"{id} has no children")
+
+    monkeypatch.setattr(type(store), "once_values", unwanted)
+    assert (await it.app.cancel_many(task="work")).answers == {Answer.DONE: 3}
+
+
 async def test_a_cancel_of_the_flow_cancels_the_children_of_its_steps(it: Ground) -> None:
     @it.app.task
     async def parent(job: Job) -> str:

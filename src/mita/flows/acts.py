@@ -19,7 +19,8 @@ from mita.rules.flow_plan import FlowSpec, counter_groups
 from mita.rules.flow_retries import LOST
 from mita.rules.states import ALIVE, DEAD
 
-from .cancels import cancel, cancel_children
+from .arrivals import read_values
+from .cancels import cancel, cancel_children, may_have_children
 from .delivery import conclude_and_wake, tell_counters
 from .ended import cancelled_job, ended_job, is_step, place_of
 from .parts import find_spec, parts_of, steps_of
@@ -47,7 +48,7 @@ def concerns_flows(job: Job, change: Change) -> bool:
     in a flow may have children if it was put back before."""
     if is_step(job.id) or job.task in FLOW_TASKS:
         return True
-    return isinstance(change, CancelJob | RetryJob | RescheduleJob) and job.reschedules > 0
+    return isinstance(change, CancelJob | RetryJob | RescheduleJob) and may_have_children(job)
 
 
 async def amend_jobs(store: Store, jobs: Sequence[Job], change: Change, keep: Wait) -> Acts:
@@ -80,10 +81,7 @@ async def _cancel(store: Store, jobs: Sequence[Job], change: CancelJob) -> Acts:
     given = await store.amend([job.id for job in others], change) if others else []
     answers = {job.id: answer for job, answer in zip(others, given, strict=True)}
     done = [job for job in others if answers[job.id] is Answer.DONE]
-    followed: list[Amended] = []
-    for job in done:
-        if job.reschedules:  # only a job that was put back has waited for a child
-            followed += await cancel_children(store, job.id, change.keep)
+    followed = await cancel_children(store, _parents(done), change.keep)
     ended = [one for job in done for one in cancelled_job(job)]
     followed += await conclude_and_wake(store, ended, change.keep)
     for job in jobs:
@@ -91,6 +89,10 @@ async def _cancel(store: Store, jobs: Sequence[Job], change: CancelJob) -> Acts:
         if flow is not None:
             answers[job.id] = await _cancel_by_own_job(store, job, flow, change, followed)
     return Acts([answers[job.id] for job in jobs], followed)
+
+
+def _parents(jobs: Iterable[Job]) -> list[str]:
+    return [job.id for job in jobs if may_have_children(job)]
 
 
 def _flow_of_own_job(job: Job) -> str | None:
@@ -155,9 +157,7 @@ async def _cancel_steps(
         if job.task != GATHER_TASK:  # it is no step
             what.done += answer is Answer.DONE
             what.asked += answer is Answer.ASKED
-    for job in done:
-        if job.reschedules:
-            what.changes += await cancel_children(store, job.id, change.keep)
+    what.changes += await cancel_children(store, _parents(done), change.keep)
     # their dependants are cancelled here, too: only the counters are told
     await tell_counters(store, [one for job in done for one in cancelled_job(job)])
 
@@ -199,11 +199,12 @@ async def _failed_children(store: Store, jobs: Sequence[Job]) -> list[Job]:
     """The children that these failed jobs did not survive: their errors name them. Failures that a
     handler has caught are part of what it did, and stay."""
     ids: list[str] = []
-    for job in jobs:
-        if job.state is State.FAILED and job.reschedules and job.error:
-            waits = [name for name in await store.once_values(job.id) if name.startswith(WAIT)]
-            named = {child_of_signal(name.removeprefix(WAIT)) for name in waits}
-            ids += [id for id in named if f"job {id} " in job.error.partition("\n")[0]]
+    parents = [job for job in jobs if job.state is State.FAILED and may_have_children(job)]
+    values = await read_values(store, [job.id for job in parents])
+    for job, names in zip(parents, values, strict=True):
+        waits = [name.removeprefix(WAIT) for name in names if name.startswith(WAIT)]
+        error = (job.error or "").partition("\n")[0]
+        ids += [id for id in set(map(child_of_signal, waits)) if f"job {id} " in error]
     found = await store.find(ids) if ids else []
     return [job for job in found if job is not None and job.state in DEAD]
 

@@ -1,10 +1,10 @@
 """Cancelling jobs because of others: dependants of a step that did not succeed, and children."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from mita.events.signals import Amended
-from mita.model.job import State
+from mita.model.job import Job, State
 from mita.model.outcome import Answer, CancelJob
 from mita.model.time import Wait
 from mita.ports.clock import wall_clock
@@ -15,7 +15,7 @@ from mita.rules.flow import CHILD, child_of_signal, receivers
 from mita.rules.states import ALIVE
 from mita.rules.text import note
 
-from .arrivals import PARALLEL_CALLS
+from .arrivals import PARALLEL_CALLS, read_values
 from .ended import EndedJob, cancelled_job, reason_of
 
 
@@ -42,19 +42,27 @@ async def cancel_dependants(
     return stopped
 
 
-async def cancel_children(store: Store, parent: str, keep: Wait) -> list[Amended]:
-    """Cancel the children for which this job waits, and theirs. Returns what was cancelled."""
+def may_have_children(job: Job) -> bool:
+    """Whether this job may have waited for children: it was put back, and a worker has had it. A
+    job that only people have moved never ran."""
+    return job.reschedules > 0 and job.token > 0
+
+
+async def cancel_children(store: Store, parents: Iterable[str], keep: Wait) -> list[Amended]:
+    """Cancel the children for which these jobs wait, and theirs. Returns what was cancelled."""
     cancelled: list[Amended] = []
-    todo = [parent]
+    todo = list(parents)
     while todo:
-        waits = await store.once_values(todo.pop())
-        signals = {name.removeprefix(WAIT) for name in waits if name.startswith(WAIT + CHILD)}
-        children = [
-            child_of_signal(signal) for signal in signals if signal_name(signal) not in waits
-        ]
-        await cancel(store, children, "its parent was cancelled", keep, cancelled)
-        todo += children
+        values = await read_values(store, todo)
+        todo = [child for waits in values for child in _awaited_children(waits)]
+        await cancel(store, todo, "its parent was cancelled", keep, cancelled)
     return cancelled
+
+
+def _awaited_children(once_values: Collection[str]) -> list[str]:
+    """The children whose end the job with these once values waits for."""
+    waits = (name.removeprefix(WAIT) for name in once_values if name.startswith(WAIT + CHILD))
+    return [child_of_signal(signal) for signal in waits if signal_name(signal) not in once_values]
 
 
 async def cancel(

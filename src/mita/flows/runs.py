@@ -247,7 +247,7 @@ async def conclude_settled(
     for one, took_it in zip(settlements, took, strict=True):
         # only a job that was put back has waited for a child
         if took_it and one.was_cancelled and one.claim.reschedules:
-            cancelled += await cancel_children(store, one.claim.id, keep.failed)
+            cancelled += await cancel_children(store, [one.claim.id], keep.failed)
     return cancelled
 
 
