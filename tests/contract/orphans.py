@@ -118,9 +118,16 @@ async def test_a_key_whose_holder_does_not_run_is_freed_by_the_sweep(
 
 
 async def test_a_key_whose_holder_waits_for_it_itself_is_freed(store: Store) -> None:
-    """I12: it held the key in an earlier run, and is blocked by its own record now."""
+    """I12: it held the key in an earlier run, and is blocked by its own record now. On NATS a key
+    is open for the job that holds it, because a store may have died while it started that job."""
     first = await put(store, resource=KEY)
     await plant_holder(store, first)
+    if isinstance(store, NatsStore):
+        assert await claimed_ids(store) == [first]
+        await store.reap(10, 60_000, "sweeper")
+        [view] = await store.resources()
+        assert [holder.id for holder in view.holders] == [first], "it runs: it keeps the key"
+        return
     assert await claimed_ids(store) == []
     await store.reap(10, 60_000, "sweeper")
     assert await claimed_ids(store) == [first]

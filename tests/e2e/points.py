@@ -139,6 +139,8 @@ BETWEEN_TWO_STEPS = {
     "nats.acknowledge": "between record and acknowledgement",
     "nats.ticket": "between record and ticket",
     "nats.line": "between consumer and queue",
+    "nats.key": "between key and record",
+    "nats.free": "between record and key",
 }
 
 

@@ -97,7 +97,7 @@ async def test_a_worker_that_dies_inside_a_transaction_loses_nothing(
     await each_fire_has_its_job(file_scene)
 
 
-@pytest.mark.parametrize("point", ["nats.acknowledge", "nats.ticket"])
+@pytest.mark.parametrize("point", ["nats.acknowledge", "nats.ticket", "nats.key", "nats.free"])
 async def test_a_worker_that_dies_between_two_steps_of_a_method_loses_nothing(
     nats_scene: Scene, point: str
 ) -> None:

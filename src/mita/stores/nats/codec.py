@@ -222,13 +222,15 @@ class ClaimListRecord(Struct, array_like=True):
 class ClaimRef(Struct, frozen=True, array_like=True, gc=False):
     """What any store needs to settle a claim: subject and sequence of the job's record, its claim
     list, and the record as it was claimed. `holds_nothing`: the job has keys, but no record of them
-    names it, because they have only rates."""
+    names it, because they have only rates. `key_seq` is the sequence of the record of its only key,
+    if that names nothing but this job (`stream.single_keys`); else 0."""
 
     subject: str
     seq: int
     list_id: str
     record: NatsJob
     holds_nothing: bool = False
+    key_seq: int = 0
 
 
 pack = msgspec.msgpack.Encoder().encode

@@ -2,9 +2,10 @@
 
 A job without keys takes one publish: its record, which the server refuses if the record was written
 since the claim (a longer lease, a request, a progress report, or another worker's claim). Then it
-is read again and settled in a transaction. Jobs with keys are settled, their keys freed and the
-next waiter woken in one atomic batch. A job that is ready again gets its ticket in a second step;
-`stream.job_records` says what happens after a crash between the two."""
+is read again and settled in a transaction. A job that holds one key alone is settled in the same
+way, and then its key is freed (`stream.single_keys`). Other jobs with keys are settled, their keys
+freed and the next waiter woken in one atomic batch. A job that is ready again gets its ticket in a
+second step; `stream.job_records` says what happens after a crash between the two."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -40,6 +41,7 @@ from .stream.job_records import (
 from .stream.partition import in_parallel
 from .stream.queue_use import give_token_back
 from .stream.removal import remove_stale_tickets
+from .stream.single_keys import HeldKey, free_keys
 from .stream.transaction import StreamTransaction, transact
 from .stream.waiters import read_for_wake
 
@@ -145,11 +147,24 @@ def _holds_nothing(settlement: Settlement) -> bool:
     return verdict.hold is None and not verdict.unstarted
 
 
+def _held_alone(settlement: Settlement) -> HeldKey | None:
+    """Returns the only key of a job that ends, if the record of the key named nothing but this job
+    when it started."""
+    claim, verdict = settlement.claim, settlement.verdict
+    if not isinstance(claim.ref, ClaimRef) or not claim.ref.key_seq or claim.resource is None:
+        return None
+    if verdict.hold is not None or verdict.unstarted or verdict.state not in TERMINAL:
+        return None
+    return HeldKey(claim.queue, claim.resource, claim.id, claim.ref.key_seq)
+
+
 def _is_plain(settlement: Settlement, limited: set[str]) -> bool:
-    """True if the job holds no keys, its queue is not `limited`, and the claim was made by this
-    store, unchanged."""
+    """True if the job holds no keys, or one alone, its queue is not `limited`, and the claim was
+    made by this store, unchanged."""
     claim = settlement.claim
-    if claim.resource is not None or claim.unique is not None:
+    if claim.unique is not None:
+        return False
+    if claim.resource is not None and not _held_alone(settlement):
         return False
     if claim.gates and not _holds_nothing(settlement):
         return False
@@ -191,6 +206,10 @@ async def _settle_plain(
     seqs = dict(zip(sent, await context.wire.store(messages), strict=True))
     for at, seq in seqs.items():
         took[at] = seq > 0
+    ended = [_held_alone(settlements[at]) for at, seq in seqs.items() if seq]
+    if freed := [held for held in ended if held is not None]:
+        await context.fail_point("between record and key")
+        await free_keys(context, freed)
     written = [
         (record, settlements[at].claim.ref.subject, seqs[at]) for at, record in queued.items()
     ]

@@ -10,7 +10,7 @@ from mita.model.job import Claim, State
 from mita.model.outcome import Settlement, Verdict
 from mita.rules import gates as rules
 from mita.rules.gates import KeyUse
-from mita.stores.nats.codec import NatsJob
+from mita.stores.nats.codec import NatsJob, ResourceKeyRecord
 
 from .keys import held_until, move_waiter, put_resource_key, resource_key_record, use_of
 from .transaction import StreamTransaction
@@ -72,7 +72,7 @@ async def _has_place(tx: StreamTransaction, job: NatsJob, key: str) -> bool:
     """True if a job with one key, for which no limit is stored, may start: the usual case, decided
     without the words of the rules."""
     record = await resource_key_record(tx, job.queue, key)
-    if record.limit is not None or len(record.holders) >= job.limit:
+    if record.limit is not None or len(_others(record, job)) >= job.limit:
         return False
     return not await held_until(tx, job.queue, key)
 
@@ -89,7 +89,7 @@ async def follow_job(tx: StreamTransaction, old: NatsJob, new: NatsJob) -> None:
             await _pass(tx, new, gate)
     elif old.state is State.RUNNING:
         for key in rules.keys_of(old.resource, old.gates):
-            await _free(tx, old, key)
+            await free(tx, old.queue, key, old.id)
     if new.state is State.BLOCKED and new.blocked_at is not None:
         gate = await gate_at(tx, new, new.blocked_at)
         await move_waiter(tx, old, new, counted=gate.limit is not None or not gate.interval_us)
@@ -103,7 +103,15 @@ async def _pass_one(tx: StreamTransaction, job: NatsJob, key: str) -> None:
     if record.limit is not None:
         await _pass(tx, job, await gate_at(tx, job, key))
     else:
-        put_resource_key(tx, replace(record, holders=(*record.holders, job.id)))
+        put_resource_key(tx, replace(record, holders=(*_others(record, job), job.id)))
+
+
+def _others(key: ResourceKeyRecord, job: NatsJob) -> Sequence[str]:
+    """Returns the holders of a key without this job: it is one of them already if a store died
+    while it started the job (`single_keys`)."""
+    if job.id not in key.holders:
+        return key.holders
+    return [id for id in key.holders if id != job.id]
 
 
 async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
@@ -119,10 +127,11 @@ async def _pass(tx: StreamTransaction, job: NatsJob, gate: Gate) -> None:
     put_resource_key(tx, changed)
 
 
-async def _free(tx: StreamTransaction, job: NatsJob, key: str) -> None:
-    record = await resource_key_record(tx, job.queue, key)
-    if job.id in record.holders:
-        holders = tuple(id for id in record.holders if id != job.id)
+async def free(tx: StreamTransaction, queue: str, key: str, id: str) -> None:
+    """The job with this id does not hold this key any more."""
+    record = await resource_key_record(tx, queue, key)
+    if id in record.holders:
+        holders = tuple(holder for holder in record.holders if holder != id)
         put_resource_key(tx, replace(record, holders=holders))
 
 

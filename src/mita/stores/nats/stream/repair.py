@@ -5,10 +5,10 @@ Normally nothing of the kind is left behind. But after a crash a server may rest
 a stream that an older Mita wrote (`job_records.fenced` says why). In no case may a job
 wait for ever.
 
-A key and its jobs are written in one batch, but a reader may see a replica, or a moment, in which
-only one of them is there. So what looks wrong is looked at a second time, when everything written
-before the first look can be seen (`NatsContext.catch_up`). What is written then is refused if
-another store has changed the key since the first look."""
+A reader may see a replica, or a moment, in which only one of a key and its job is there. So what
+looks wrong is looked at a second time, when everything written before the first look can be seen
+(`NatsContext.catch_up`). What is written then is refused if another store has changed the key since
+the first look."""
 
 from collections.abc import Iterable, Sequence
 
@@ -31,6 +31,7 @@ from .job_changes import finish
 from .job_records import LocatedJob, locate
 from .reader import StoredMessage
 from .removal import remove
+from .single_keys import end_start
 from .subjects import RecordKind, hashed, name
 from .transaction import StreamTransaction, transact
 from .waiters import waiter_messages
@@ -121,8 +122,11 @@ async def _free(tx: StreamTransaction, seen: SeenKey) -> None:
         return
     if await keys.held_until(tx, key.queue, key.key):
         return
-    jobs = zip(key.holders, await tx.jobs(key.holders), strict=True)
-    holders = tuple(id for id, located in jobs if _is_at_key(located, key, State.RUNNING))
+    jobs = dict(zip(key.holders, await tx.jobs(key.holders), strict=True))
+    holders = tuple(id for id in jobs if _is_at_key(jobs[id], key, State.RUNNING))
+    for id, located in jobs.items():
+        if id not in holders:
+            end_start(tx, located)
     waiting = key.waiting if holders else await _count_waiters(tx, key)
     if (holders, waiting) != (key.holders, key.waiting):
         keys.put_resource_key(tx, replace(key, holders=holders, waiting=waiting))

@@ -6,7 +6,11 @@ record is written once. Then the ticket is acknowledged, which removes it. After
 two the ticket is delivered again and ignored, because the record is newer. Before both, a list of
 the jobs claimed together is stored, for the reap.
 
-`take_keyed` claims jobs with keys."""
+A job whose only key is free is claimed in the same way, once it has its key (`stream.single_keys`).
+`take_keyed` claims the other jobs with keys."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from mita.errors import Rejected
 from mita.model.job import Claim, State
@@ -18,6 +22,7 @@ from mita.stores.nats.codec import ClaimRef, NatsJob, as_claim, pack
 from mita.stores.nats.context import NatsContext
 from mita.stores.nats.stream.job_records import fenced, is_about_to_fire, locate
 from mita.stores.nats.stream.partition import in_parallel
+from mita.stores.nats.stream.single_keys import HeldKey, free_keys, hold_free_keys
 
 from .claim_call import ClaimCall, as_running, fitting, is_valid
 from .take_keyed import GATED_BATCH_JOBS, KEYED_BATCH_JOBS, take_keyed
@@ -41,6 +46,9 @@ async def take(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Clai
     claims: list[Claim] = []
     for at in range(0, len(plain), most):
         claims += await _take_plain(call, plain[at : at + most], now)
+    if keyed:
+        found, keyed = await _take_single(call, keyed, now, most)
+        claims += found
     gated = any(ticket.record.gates for ticket in keyed)
     taken = await in_parallel(
         keyed,
@@ -70,7 +78,41 @@ def _shared_keys(record: NatsJob, limited: set[str]) -> list[tuple[str, ...]]:
     return [*keys, (record.queue,)] if record.queue in limited else keys
 
 
-async def _take_plain(call: ClaimCall, tickets: list[Ticket], now: Moment) -> list[Claim]:
+async def _take_single(
+    call: ClaimCall, tickets: list[Ticket], now: Moment, most: int
+) -> tuple[list[Claim], list[Ticket]]:
+    """Claim jobs whose only key is free, at most one for each key. Returns the claims, and the
+    tickets of the other jobs."""
+    context = call.context
+    first: dict[tuple[str, str], Ticket] = {}
+    for ticket in tickets:
+        record = ticket.record
+        if record.resource is not None and not record.gates and record.queue not in context.limited:
+            first.setdefault((record.queue, record.resource), ticket)
+    chosen, claims, taken = list(first.values()), list[Claim](), set[int]()
+    for at in range(0, len(chosen), most):
+        part = chosen[at : at + most]
+        held = await hold_free_keys(context, [ticket.record for ticket in part])
+        if not held:
+            continue
+        await context.fail_point("between key and record")
+        holding = [ticket for ticket in part if ticket.record.id in held]
+        found = await _take_plain(call, holding, now, held)
+        claims += found
+        taken.update(ticket.seq for ticket in holding)
+        for claim in found:
+            held.pop(claim.id)
+        await free_keys(context, [one._replace(seq=0) for one in held.values()])
+    return claims, [ticket for ticket in tickets if ticket.seq not in taken]
+
+
+async def _take_plain(
+    call: ClaimCall,
+    tickets: list[Ticket],
+    now: Moment,
+    held: Mapping[str, HeldKey] = MappingProxyType({}),
+) -> list[Claim]:
+    """Claim jobs that have no keys, or that hold their key already (`held`, by id)."""
     context, lists = call.context, call.context.claim_lists
     list_id = lists.new_id()
     subjects = [
@@ -88,14 +130,16 @@ async def _take_plain(call: ClaimCall, tickets: list[Ticket], now: Moment) -> li
         [list_seq], seqs = await context.wire.store(messages[:1]), [0] * len(tickets)
     except Rejected as error:
         fits = fitting(context, tickets, error)
-        return await _take_plain(call, fits, now) if fits else []
+        return await _take_plain(call, fits, now, held) if fits else []
     await context.fail_point("between record and acknowledgement")
     unknown, unlisted = set[int](), False
     if refused := [at for at, seq in enumerate(seqs) if not seq]:
         unknown, unlisted = await _retry_refused(context, tickets, records, seqs, refused)
     acknowledge(context, [ticket for at, ticket in enumerate(tickets) if at not in unknown])
     claims = [
-        as_claim(record, now, ClaimRef(subject, seq, list_id, record))
+        as_claim(
+            record, now, ClaimRef(subject, seq, list_id, record, key_seq=_key_seq(held, record))
+        )
         for subject, record, seq in zip(subjects, records, seqs, strict=True)
         if seq
     ]
@@ -103,6 +147,10 @@ async def _take_plain(call: ClaimCall, tickets: list[Ticket], now: Moment) -> li
         lists.stored(list_id, list_seq, claims)
     await context.wire.flush_now()
     return claims
+
+
+def _key_seq(held: Mapping[str, HeldKey], record: NatsJob) -> int:
+    return held[record.id].seq if held else 0
 
 
 async def _retry_refused(
