@@ -22,8 +22,10 @@ A reap that frees the key of a ready job writes that job again (`repair`). So a 
 stopped between the two steps of a start cannot go on: its record of the job is refused."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from mita.errors import Rejected
 from mita.model.job import State
 from mita.stores.nats import resources
 from mita.stores.nats.client.messages import OutMessage
@@ -129,6 +131,8 @@ async def _free_and_wake(tx: StreamTransaction, held: Sequence[HeldKey]) -> None
 
 def end_start(tx: StreamTransaction, located: LocatedJob) -> None:
     """Write a ready job again, as it is, because its key is freed. A store that is about to start
-    it has the key no more: its record of the job is refused now."""
+    it has the key no more: its record of the job is refused now. A record that is too large for the
+    server stays as it is: no store can start that job either."""
     if located.record is not None and located.record.state is State.QUEUED:
-        tx.write(located, located.record)
+        with suppress(Rejected):
+            tx.write(located, located.record)
