@@ -97,7 +97,7 @@ def test_an_empty_list_says_so(mita: Run) -> None:
 
 
 def test_show_has_everything_except_the_arguments(mita: Run, enqueue: Put, work_off: Work) -> None:
-    id = enqueue("charge", "1", "-5", "card=4111")
+    id = enqueue("charge", "1", "-5", "card=4111-0815")
     work_off()
     said = mita("show", id)
     assert said.code == 0
@@ -112,9 +112,9 @@ def test_show_has_everything_except_the_arguments(mita: Run, enqueue: Put, work_
         "shop.py",
     ):
         assert part in said.out
-    assert "4111" not in said.out
+    assert "4111-0815" not in said.out
     assert "hidden" in said.out
-    assert "card='4111'" in mita("show", id, "--args").out
+    assert "card='4111-0815'" in mita("show", id, "--args").out
 
 
 def test_a_record_names_the_limits_that_its_job_was_given(mita: Run, enqueue: Put) -> None:

@@ -31,7 +31,7 @@ ANYWHERE = (
 IN_SQLITE = (
     "sql.claim_take",
     "sql.settle_succeed",
-    "sql.settle",
+    "sql.settle_many",
     "sql.reap_take",
     "sql.fire",
     "commit.before",

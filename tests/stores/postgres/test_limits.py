@@ -165,7 +165,8 @@ async def test_a_rollback_undoes_a_debounce_and_a_throttle(
 
 
 async def test_a_claim_does_not_look_at_the_waiters_of_a_rate(store: PostgresStore) -> None:
-    """I14: counted in pages, beside plain jobs."""
+    """I14: counted in pages, beside plain jobs. Until the next vacuum, the index still has a page
+    for about a hundred entries from before they waited. Their rows would be three times as many."""
     await put(store)
     context = PostgresContext(store._state)
     search = ClaimSearch(context, [QUEUE], 1, LONG, "w")
@@ -177,7 +178,7 @@ async def test_a_claim_does_not_look_at_the_waiters_of_a_rate(store: PostgresSto
     assert view.waiting == WAITERS - 1
     await put(store)
     after = pages(await explained(store, search.statement.claim(1, synced=True, keys_first=True)))
-    assert after < 3 * before
+    assert after - before < WAITERS / 50
 
 
 async def test_a_claim_beside_the_waiters_of_a_rate_is_one_statement(

@@ -39,6 +39,8 @@ from .file.few_jobs import few_jobs
 from .limits import turns
 from .limits.key_states import as_limit, as_number_us
 
+# those of `queues_counts`; queued jobs are counted by `queues_queued`
+_COUNTED_STATES = frozenset(State) - {State.QUEUED}
 _TRACEBACK = """char(10) || '  File "'"""
 _HAS_KEY = """\
 (resource = {0} or (gates <> '[]' and case when json_valid(gates) then exists (
@@ -84,7 +86,8 @@ def _queues(context: SqliteContext) -> list[QueueView]:
         for name, paused, text, tat_us in context.rows("queues")
     }
     for name, state, count in context.rows("queues_counts"):
-        counts.setdefault(as_name(name), {})[state] = count
+        if state in _COUNTED_STATES:  # a record that cannot be read may say anything
+            counts.setdefault(as_name(name), {})[state] = count
     for name, ready, oldest, later, waiting in context.rows("queues_queued", now=context.now):
         view = counts.setdefault(as_name(name), {})
         view.update(ready=ready, scheduled=later - waiting, waiting=waiting)
