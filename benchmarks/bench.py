@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .figures import Cost, Figure, Noise, Report, Slice, Spread
+from .loading import FLOWS
 from .plan import Sizes
 from .processes import Window
 from .raw import BATCH_JOBS, RAW, Ask, Phase
@@ -156,7 +157,8 @@ class Bench:
                         runs=want.runs,
                         processes=processes,
                         watched=want.watched,
-                        count=wave == waves - 1,
+                        # a flow's own job may still wait when its last step has run
+                        count=wave == waves - 1 and want.task not in FLOWS,
                     )
 
     # ------------------------------------------------------------ other kinds

@@ -15,6 +15,7 @@ from .worker_app import TEXT, maker
 BULK_JOBS = 1000
 CHAIN_STEPS = 10
 GROUP_STEPS = 1000  # with the callback
+FLOWS = ("chain", "group")  # the tasks of a `Load` whose jobs are steps of flows
 IN_FLIGHT = 4  # batches that are being stored at once
 _FAR_S = 3600.0  # how far in the future jobs are due that must not run
 
